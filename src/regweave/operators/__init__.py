@@ -1,0 +1,49 @@
+"""What is computed, with float64 meaning and no hardware: element-wise operators, stages, chains, runs."""
+
+from regweave.operators.chain import Chain, Order, Signature, Stage
+from regweave.operators.elementwise import (
+    AddScalar,
+    ChannelAdd,
+    ChannelMul,
+    Clip,
+    Elementwise,
+    HardSigmoid,
+    HardSwish,
+    LeakyRelu,
+    MulScalar,
+    Relu,
+    TensorAdd,
+    TensorMul,
+)
+from regweave.operators.names import ACTIVATION_NAMES, activation
+from regweave.operators.operands import Operand
+from regweave.operators.run import ElementwiseRun, RunSignature
+from regweave.operators.smooth import Gelu, Sigmoid, Silu, Tanh
+
+__all__ = [
+    "ACTIVATION_NAMES",
+    "AddScalar",
+    "Chain",
+    "ChannelAdd",
+    "ChannelMul",
+    "Clip",
+    "Elementwise",
+    "ElementwiseRun",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "MulScalar",
+    "Operand",
+    "Order",
+    "Relu",
+    "RunSignature",
+    "Sigmoid",
+    "Signature",
+    "Silu",
+    "Stage",
+    "Tanh",
+    "TensorAdd",
+    "TensorMul",
+    "activation",
+]

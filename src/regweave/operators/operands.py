@@ -1,0 +1,74 @@
+"""Second operands of element-wise operators, checked once for stages and for element-wise runs alike.
+
+    epilogue (ChannelAdd(), Relu(), TensorAdd())   operands (bias, None, 0)
+
+A channel operand is data and travels with the stage; a tensor operand is only the index of a run-time input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from regweave.errors import InputError
+from regweave.operators.elementwise import Elementwise
+
+Operand = np.ndarray | int | None
+
+
+def check_operands(
+    ops: Sequence[Elementwise], operands: Sequence[Operand], channels: int | None, where: str
+) -> tuple[Operand, ...]:
+    """The operands, one per operator, validated; `channels` None accepts any one length."""
+    for op in ops:
+        if not isinstance(op, Elementwise):
+            raise InputError(f"{op!r} is not an element-wise operator", where=where, expected="e.g. Relu()")
+    if not operands and all(op.operand == "none" for op in ops):
+        operands = (None,) * len(ops)
+    if len(operands) != len(ops):
+        raise InputError(
+            f"{len(operands)} operands for {len(ops)} operators", where=where, expected="one each (or None)"
+        )
+    return tuple(
+        _check(op, operand, channels, f"{where}[{index}]")
+        for index, (op, operand) in enumerate(zip(ops, operands, strict=True))
+    )
+
+
+def _check(op: Elementwise, operand: Operand, channels: int | None, where: str) -> Operand:
+    if op.operand == "none":
+        if operand is not None:
+            raise InputError(f"{op} takes no operand", where=where, expected="None")
+        return None
+    if op.operand == "tensor":
+        if isinstance(operand, bool) or not isinstance(operand, (int, np.integer)) or operand < 0:
+            raise InputError(
+                f"{op} got {operand!r}", where=where, expected="the index of an extra input, 0 or more"
+            )
+        return int(operand)
+    if not isinstance(operand, np.ndarray) or operand.dtype != np.float32 or operand.ndim != 1:
+        raise InputError(f"{op} got {_describe(operand)}", where=where, expected="a float32 vector [N]")
+    if operand.size == 0 or (channels is not None and operand.size != channels):
+        raise InputError(
+            f"{op} got a vector of {operand.size}",
+            where=where,
+            expected=f"{'at least one' if channels is None else channels} floats, one per column",
+        )
+    return np.require(operand, requirements=("C", "A"))
+
+
+def _describe(operand: object) -> str:
+    if isinstance(operand, np.ndarray):
+        return f"an array {operand.dtype.str} {list(operand.shape)}"
+    return repr(operand)
+
+
+def structure(operands: Sequence[Operand]) -> tuple[int | None, ...]:
+    """The operands without their data: the indices of extra inputs, None elsewhere."""
+    return tuple(operand if isinstance(operand, int) else None for operand in operands)
+
+
+def extra_count(extras: Sequence[Sequence[int | None]]) -> int:
+    """How many run-time inputs the indices name: one more than the largest."""
+    return max((e + 1 for stage in extras for e in stage if e is not None), default=0)
