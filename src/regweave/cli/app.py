@@ -1,0 +1,128 @@
+"""The program `regweave`: its verbs, and one place where every outcome becomes an exit code.
+
+    $ regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --json | jq .strategy
+    $ regweave --install-completion
+
+Verbs are registered by name and imported when they are used (or when help needs their text), so that
+`regweave --version` costs no import of the library. A verb returns its exit code, or None for 0.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from regweave import __version__
+from regweave.cli.failures import INTERRUPTED, OK, report_failure
+from regweave.errors import InputError, RegweaveError
+
+HELP = "Keep data in registers: fuse cascades of matrix products, plan moves between registers, measure."
+EPILOGUE = """Examples:
+
+    regweave fuse model.onnx --threads 2
+    regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A
+    regweave bench cascade
+    regweave doctor
+
+Exit codes: 0 done, 1 a check failed, 2 bad input, 3 not supported, 130 interrupted.
+"""
+
+# verb -> what it does, and examples for its help
+VERBS = {
+    "fuse": (
+        "Fuse the cascades of an ONNX model, verify, report.",
+        """Examples:
+
+    regweave fuse model.onnx
+    regweave fuse model.onnx --threads 2 --dim width=320 --out fused/
+    regweave fuse model.onnx --fuse MatMul_3,MatMul_5 --apart Conv_9 --json
+    regweave fuse model.onnx --machine sm_80 --dtype tf32
+""",
+    ),
+    "rearrange": (
+        "Show how data moves between the registers of a warp from one layout to another.",
+        """Examples:
+
+    regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A
+    regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --strategy direct --json
+""",
+    ),
+    "bench": (
+        "Measure cascades, matrix products and whole models side by side with other libraries.",
+        """Examples:
+
+    regweave bench cascade --threads 1
+    regweave bench gemm --threads 2 --json
+    regweave bench models --threads 2
+""",
+    ),
+    "doctor": (
+        "Say what this machine and this installation can do.",
+        """Examples:
+
+    regweave doctor
+    regweave doctor --json
+""",
+    ),
+}
+
+
+def build_app() -> App:
+    """The program with its verbs."""
+    app = App(
+        name="regweave",
+        help=HELP,
+        help_epilogue=EPILOGUE,
+        help_format="plaintext",
+        version=__version__,
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+        default_parameter=Parameter(negative="", show_default=_worth_showing),
+    )
+    for verb, (summary, examples) in VERBS.items():
+        app.command(f"regweave.cli.{verb}:{verb}_command", name=verb, help=summary, help_epilogue=examples)
+    app.register_install_completion_command(help="Install completion for this shell.")
+    return app
+
+
+def _worth_showing(default: object) -> str | None:
+    return None if default in (False, None, ()) else str(default)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program on `arguments` (default: the command line's) and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    try:
+        code = build_app()(words)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else OK
+    except CycloptsError as error:
+        return report_failure(_parse_failure(error), as_json=as_json)
+    except RegweaveError as error:
+        return report_failure(error, as_json=as_json)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`regweave ... | head`). Point stdout elsewhere, or the interpreter's
+        # own flush at exit would raise the same error again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except OSError as error:
+        if error.filename is None:
+            raise  # not about a file that a person named
+        failure = InputError(error.strerror or str(error), where=os.fsdecode(error.filename))
+        return report_failure(failure, as_json=as_json)
+
+
+def _parse_failure(error: CycloptsError) -> InputError:
+    verb = " ".join(("regweave", *(error.command_chain or ())))
+    what = str(error).strip().rstrip(".")
+    return InputError(what, where="the command line", fix=f"see `{verb} --help`")
+

@@ -1,0 +1,61 @@
+"""From an exception to an exit code and words a person can act on.
+
+| code | meaning | exceptions |
+|---|---|---|
+| 0 | done | |
+| 1 | a check failed: a result or a plan did not survive its proof | `VerificationError` |
+| 2 | the input is wrong: an argument, a file, a shape | `InputError`, `ModelError`, the parser's errors |
+| 3 | right, but this build or machine cannot do it | `UnsupportedError`, `DeviceError`, `AssemblyError` |
+| 130 | interrupted | `KeyboardInterrupt` |
+
+An `InputError` reads like this (no traceback, for the fault is not in the program):
+
+    error: unknown machine 'sm_81'
+      where:    --machine
+      nearest:  sm_80, sm_89
+      fix:      give one of them
+
+Anything else that escapes is a bug of regweave's and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from regweave.cli.output import print_document, talk_console
+from regweave.errors import InputError, RegweaveError, VerificationError
+
+OK, CHECK_FAILED, BAD_INPUT, UNSUPPORTED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def exit_code_of(error: RegweaveError) -> int:
+    """The exit code that tells a script what kind of failure `error` is."""
+    if isinstance(error, VerificationError):
+        return CHECK_FAILED
+    return BAD_INPUT if isinstance(error, InputError) else UNSUPPORTED
+
+
+def report_failure(error: RegweaveError, *, as_json: bool) -> int:
+    """Say what went wrong on stderr, with `as_json` also as the document on stdout; the exit code."""
+    code = exit_code_of(error)
+    console = talk_console()
+    console.print(Text.assemble(("error: ", "bold red"), error.what))
+    for label, value in _parts(error).items():
+        if label != "what" and value:
+            text = ", ".join(value) if isinstance(value, list) else value
+            console.print(Text.assemble((f"  {label + ':':<10}", "dim"), text))
+    if as_json:
+        print_document({"error": {"kind": type(error).__name__, **_parts(error)}, "exit_code": code})
+    return code
+
+
+def _parts(error: RegweaveError) -> dict[str, Any]:
+    return {
+        "what": error.what,
+        "where": error.where,
+        "expected": error.expected,
+        "nearest": list(error.nearest),
+        "fix": error.fix,
+    }

@@ -1,0 +1,109 @@
+"""`regweave fuse MODEL.onnx`: find the cascades of a model, fuse those that pay, verify, report.
+
+    $ regweave fuse recogniser.onnx --threads 1 --dim width=320 --out fused/
+    $ regweave fuse recogniser.onnx --json | jq '.whole.speedup'
+
+The verb turns words into values, calls `regweave.fuse` and shows the report; every decision is the
+library's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from regweave.cli.output import answer_console, plain_values, print_document, talk_console, talk_of
+from regweave.errors import InputError
+
+
+def fuse_command(
+    model: Path,
+    /,
+    *,
+    threads: int = 1,
+    dim: tuple[str, ...] = (),
+    fuse: tuple[str, ...] = (),
+    apart: tuple[str, ...] = (),
+    strategy: str | None = None,
+    tune: bool = False,
+    machine: str | None = None,
+    dtype: str | None = None,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Find the cascades in an ONNX model, fuse those that pay, verify the result and report.
+
+    Parameters
+    ----------
+    model:
+        The ONNX file.
+    threads:
+        Threads for the whole model.
+    dim:
+        NAME=VALUE fixes a dynamic dimension of the model; may be given many times.
+    fuse:
+        NODE,NODE,... names a chain to fuse, whatever the cost model says; may be given many times.
+    apart:
+        NODE must stay out of every chain; may be given many times.
+    strategy:
+        Force this strategy at every seam.
+    tune:
+        Decide by measuring both forms of each candidate, not by the cost model alone.
+    machine:
+        Also show each seam's rearrangement on this GPU, for example sm_80; needs --dtype.
+    dtype:
+        Data type of the products on --machine: tf32, f16 or bf16.
+    out:
+        Write the kernels' assembly with register maps, report.json and report.html into this folder.
+    json:
+        Print the report as one JSON document on stdout.
+    """
+    from regweave.engine import fuse as fuse_model
+
+    with talk_of(f"fusing {model.name}") as say:
+        fused = fuse_model(
+            model,
+            threads=threads,
+            dims=dimensions(dim),
+            fuse=tuple(node_names(chain) for chain in fuse),
+            apart=tuple(name for names in apart for name in node_names(names)),
+            strategy=strategy,
+            tune=tune,
+            machine=machine,
+            dtype=dtype,
+            progress=say,
+        )
+    report = plain_values(fused.report)
+    if out is not None:
+        from regweave.views import report_page
+
+        fused.save(out)
+        (out / "report.html").write_text(report_page(report), encoding="utf-8")
+        talk_console().print(f"kernels and report written to {out}", markup=False)
+    if json:
+        print_document(report)
+        return
+    from regweave.views import report_table
+
+    answer_console().print(report_table(report))
+
+
+def dimensions(settings: Iterable[str]) -> dict[str, int]:
+    """`("N=4", "width=320")` as `{"N": 4, "width": 320}`; InputError for anything else."""
+    sizes: dict[str, int] = {}
+    for setting in settings:
+        name, _, value = setting.rpartition("=")
+        if not name or not value.isascii() or not value.isdigit():
+            raise InputError(
+                f"{setting!r} does not set a dimension",
+                where="--dim",
+                expected="NAME=VALUE with a whole number VALUE >= 0",
+                fix="write it like --dim width=320",
+            )
+        sizes[name] = int(value)
+    return sizes
+
+
+def node_names(words: str) -> tuple[str, ...]:
+    """`"a,b"` as `("a", "b")`."""
+    return tuple(name.strip() for name in words.split(",") if name.strip())

@@ -1,0 +1,69 @@
+"""Two streams with two purposes: stdout carries the answer, stderr carries the talk.
+
+    >>> with talk_of("fusing") as say:          # stderr, a spinner on a terminal, plain lines in a log
+    ...     say("reading the model")
+    >>> print_document({"speedup": 1.25})       # stdout, exactly one JSON document
+    {"speedup": 1.25}
+
+A program that reads `--json` must be able to hand all of stdout to a JSON parser, so nothing but
+`print_document` and the tables for a person write there. JSON has no NaN and no infinities: they become null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+
+# A table in a log or a pipe must not be folded to the 80 columns that rich assumes there.
+PIPE_WIDTH = 160
+
+
+def answer_console() -> Console:
+    """The console of the answer (stdout)."""
+    return _console(sys.stdout, stderr=False)
+
+
+def talk_console() -> Console:
+    """The console of progress and complaints (stderr)."""
+    return _console(sys.stderr, stderr=True)
+
+
+def _console(stream: Any, *, stderr: bool) -> Console:
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
+
+
+def print_document(document: Any) -> None:
+    """Write one JSON document and a newline to stdout."""
+    sys.stdout.write(json.dumps(plain_values(document), indent=2, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def plain_values(value: Any) -> Any:
+    """`value` with NumPy scalars, tuples and non-finite numbers replaced by what JSON has."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
+        return plain_values(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def talk_of(task: str) -> Iterator[Callable[[str], None]]:
+    """A function that says what is being done now: a spinner on a terminal, one line each elsewhere."""
+    console = talk_console()
+    if not console.is_terminal:
+        yield lambda message: console.print(f"{task}: {message}", markup=False)
+        return
+    with console.status(task) as status:
+        yield lambda message: status.update(f"{task}: {message}".replace("[", r"\["))

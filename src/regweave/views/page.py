@@ -1,0 +1,43 @@
+"""The report as one HTML file that needs nothing else: no script, no style sheet, no network.
+
+    >>> page = report_page(report)        # "<!doctype html>..."
+    >>> Path("report.html").write_text(page, encoding="utf-8")
+
+Node names come from the model's file, that is from a stranger: everything is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from regweave.views.report import (
+    error_words,
+    name_of_nodes,
+    reason_words,
+    report_title,
+    shape_words,
+    traffic_words,
+)
+
+
+def report_page(report: Mapping[str, Any]) -> str:
+    """`report` (the JSON-like mapping) as a whole HTML document."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=PackageLoader("regweave.views", "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    words = {
+        "name_of_nodes": name_of_nodes,
+        "shape_words": shape_words,
+        "reason_words": reason_words,
+        "traffic_words": traffic_words,
+        "error_words": error_words,
+    }
+    template = environment.get_template("report.html.j2")
+    return template.render(title=report_title(report), report=report, **words)

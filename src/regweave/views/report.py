@@ -1,0 +1,112 @@
+"""The report of a fused model as tables for a person.
+
+The report itself is a JSON-like mapping (docs/report.md lists its fields); a table is one of its views.
+One row per candidate, the decision beside its reason, numbers in units a person reads:
+
+    candidate            shape             decision  reason             traffic         speed-up
+    MatMul_1 .. Add_4    80 x 120-240-120  fused     saves 38 % ...     1.20 -> 0.74 MB    1.31x
+
+Predicted bytes come from the traffic model; the speed-up is a measurement and stays empty where
+nothing was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+COLUMNS = ("candidate", "shape", "decision", "reason", "predicted traffic", "speed-up", "error")
+
+
+def report_table(report: Mapping[str, Any]) -> Table:
+    """A table with one row per candidate of `report` and a last row for the whole model."""
+    table = Table(title=report_title(report), title_justify="left", show_lines=False)
+    for column in COLUMNS:
+        right = column in ("speed-up", "error")
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for cascade in report["cascades"]:
+        table.add_row(*_cascade_cells(cascade))
+    table.add_section()
+    table.add_row(*_whole_cells(report["whole"]))
+    return table
+
+
+def report_title(report: Mapping[str, Any]) -> str:
+    """One line: which model, how many threads, how many candidates were fused."""
+    cascades = report["cascades"]
+    fused = sum(cascade["decision"] == "fused" for cascade in cascades)
+    threads = report["threads"]
+    plural = "thread" if threads == 1 else "threads"
+    return f"{report['model']}: {fused} of {len(cascades)} candidates fused, {threads} {plural}"
+
+
+def _cascade_cells(cascade: Mapping[str, Any]) -> list[Text]:
+    fused = cascade["decision"] == "fused"
+    measured = cascade.get("measured") or {}
+    return [
+        Text(name_of_nodes(cascade["nodes"])),
+        Text(shape_words(cascade["shape"])),
+        Text(cascade["decision"], style="green" if fused else "yellow"),
+        Text(reason_words(cascade)),
+        Text(traffic_words(cascade.get("predicted") or {})),
+        _speedup_text(measured.get("speedup")),
+        Text(error_words(cascade)),
+    ]
+
+
+def _whole_cells(whole: Mapping[str, Any]) -> list[Text]:
+    before, after = whole.get("baseline_ms"), whole.get("fused_ms")
+    times = f"{before:.2f} -> {after:.2f} ms" if before is not None and after is not None else "not measured"
+    return [
+        Text("whole model", style="bold"),
+        Text(""),
+        Text(""),
+        Text(times),
+        Text(""),
+        _speedup_text(whole.get("speedup")),
+        Text(error_words(whole)),
+    ]
+
+
+def name_of_nodes(nodes: Sequence[str]) -> str:
+    """The nodes of a candidate, the middle left out where there are many."""
+    return " .. ".join((nodes[0], nodes[-1])) + f" ({len(nodes)})" if len(nodes) > 2 else ", ".join(nodes)
+
+
+def shape_words(shape: Mapping[str, Any]) -> str:
+    """`{"m": 480, "widths": [120, 240, 120]}` as `480 x 120-240-120`; an unknown m is `M`."""
+    rows = "M" if shape.get("m") is None else str(shape["m"])
+    return f"{rows} x {'-'.join(map(str, shape['widths']))}"
+
+
+def reason_words(cascade: Mapping[str, Any]) -> str:
+    """The reason of the decision, and the strategy of each seam on a GPU where one was asked for."""
+    seams = cascade.get("seams") or ()
+    lines = [cascade["reason"]]
+    lines += [f"seam {number}: {seam['strategy']}, {seam['reason']}" for number, seam in enumerate(seams, 1)]
+    return "\n".join(lines)
+
+
+def traffic_words(predicted: Mapping[str, Any]) -> str:
+    """Bytes before and after fusing, as `1.23 -> 0.70 MB`."""
+    before, after = predicted.get("bytes_unfused"), predicted.get("bytes_fused")
+    if before is None or after is None:
+        return ""
+    return f"{before / 1e6:.2f} -> {after / 1e6:.2f} MB"
+
+
+def error_words(result: Mapping[str, Any]) -> str:
+    """The largest absolute error, and the largest relative one below it."""
+    absolute, relative = result.get("max_abs_error"), result.get("max_rel_error")
+    words = [] if absolute is None else [f"{absolute:.1e}"]
+    words += [] if relative is None else [f"rel {relative:.1e}"]
+    return "\n".join(words)
+
+
+def _speedup_text(speedup: float | None) -> Text:
+    if speedup is None:
+        return Text("")
+    return Text(f"{speedup:.2f}x", style="green" if speedup >= 1 else "red")
