@@ -1,0 +1,105 @@
+"""`regweave bench cascade|gemm|models`: side by side with other libraries, in one process, in turns.
+
+    $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
+    $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from regweave.cli.output import answer_console, print_document, talk_console, talk_of
+from regweave.errors import InputError, nearest_names
+
+
+def bench_command(
+    what: Literal["cascade", "gemm", "models"],
+    /,
+    *,
+    threads: int = 1,
+    rounds: int = 30,
+    case: tuple[str, ...] = (),
+    peer: tuple[str, ...] = (),
+    json: bool = False,
+) -> None:
+    """Measure regweave and the libraries that are installed, in turns, and compare medians.
+
+    Parameters
+    ----------
+    what:
+        cascade: chains of products with bias and ReLU. gemm: single products, packing included.
+        models: real models, onnxruntime alone against fused.
+    threads:
+        Threads for every library.
+    rounds:
+        Every library has its turn in each round.
+    case:
+        Only this case or model, as the table names it; may be given many times.
+    peer:
+        Only this library: numpy, onnxruntime, torch, torch.compile or openvino; may be given many times.
+    json:
+        Print the figures as one JSON document on stdout.
+    """
+    with talk_of(f"bench {what}") as say, stdout_kept_clean():
+        if what == "models":
+            document = _models(case, peer, threads=threads, rounds=rounds, say=say)
+        else:
+            document = _comparison(what, case, peer, threads=threads, rounds=rounds, say=say)
+    if json:
+        print_document(document)
+        return
+    from regweave.views import comparison_table, models_table
+
+    answer_console().print(models_table(document) if what == "models" else comparison_table(document))
+    for name, reason in document.get("missing", {}).items():
+        talk_console().print(f"without {name}: {reason}", markup=False)
+
+
+def _comparison(
+    what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any
+) -> dict[str, Any]:
+    from regweave.benchmarks import CASCADES, PEER_CLASSES, PRODUCTS, compare
+
+    known = {case.name: case for case in (CASCADES if what == "cascade" else PRODUCTS)}
+    cases = [_named(name, known) for name in names or known]
+    return compare(cases, peers=peers or tuple(PEER_CLASSES), **settings)
+
+
+def _models(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
+    from regweave.benchmarks import MODELS, compare_models
+
+    if peers:
+        raise InputError(
+            "models are compared with onnxruntime alone", where="--peer", fix="leave --peer out"
+        )
+    known = {name: name for name in MODELS}
+    return compare_models([_named(name, known) for name in names or known], **settings)
+
+
+def _named(name: str, known: dict[str, Any]) -> Any:
+    if name not in known:
+        raise InputError(
+            f"unknown case {name!r}",
+            where="--case",
+            expected="one of " + ", ".join(known),
+            nearest=nearest_names(name, known),
+        )
+    return known[name]
+
+
+@contextmanager
+def stdout_kept_clean() -> Iterator[None]:
+    """What other libraries print meanwhile, even from C, goes to stderr: stdout is for our answer."""
+    sys.stdout.flush()
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(answer, 1)
+        os.close(answer)

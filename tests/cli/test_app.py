@@ -1,0 +1,179 @@
+"""The program as a person or a script meets it: help, streams, exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from regweave.cli import app as program
+from regweave.cli import main
+from regweave.cli.failures import exit_code_of
+from regweave.errors import (
+    AssemblyError,
+    DeviceError,
+    InputError,
+    ModelError,
+    RegisterError,
+    RegweaveError,
+    UnsupportedError,
+    VerificationError,
+)
+
+VERBS = ("fuse", "rearrange", "bench", "doctor")
+
+
+def use_verb(monkeypatch, action):
+    """Make `regweave doctor` do `action`."""
+    module = types.ModuleType("regweave.cli.doctor")
+
+    def doctor_command(*, json: bool = False):
+        return action()
+
+    module.doctor_command = doctor_command
+    monkeypatch.setitem(sys.modules, "regweave.cli.doctor", module)
+
+
+def fails_with(error):
+    def action():
+        raise error
+
+    return action
+
+
+def test_help_lists_the_verbs(capfd):
+    assert main(["--help"]) == 0
+    out = capfd.readouterr().out
+    assert all(verb in out for verb in VERBS)
+    assert "Exit codes" in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(verb, capfd):
+    assert main([verb, "--help"]) == 0
+    out = capfd.readouterr().out
+    assert f"Usage: regweave {verb}" in out
+    assert f"regweave {verb}" in out.split("Examples:")[1]
+    assert "--json" in out
+
+
+def test_version(capfd):
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().out.strip() == program.__version__
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fuse"],
+        ["nope"],
+        ["fuse", "model.onnx", "--threads", "two"],
+        ["fuse", "model.onnx", "--no-such-flag"],
+        ["bench"],
+        ["bench", "conv"],
+        ["rearrange", "mma.m16n8k8.tf32:C"],
+        ["doctor", "surplus"],
+    ],
+)
+def test_wrong_words_are_bad_input(words, capfd):
+    assert main(words) == 2
+    streams = capfd.readouterr()
+    assert streams.out == ""
+    assert "error: " in streams.err
+    assert "--help" in streams.err
+    assert "Traceback" not in streams.err
+
+
+def test_a_mistyped_verb_gets_a_suggestion(capfd):
+    assert main(["fusse", "model.onnx"]) == 2
+    assert "fuse" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (VerificationError, 1),
+        (InputError, 2),
+        (ModelError, 2),
+        (UnsupportedError, 3),
+        (DeviceError, 3),
+        (AssemblyError, 3),
+        (RegisterError, 3),
+        (RegweaveError, 3),
+    ],
+)
+def test_exit_codes(kind, code):
+    assert exit_code_of(kind("x")) == code
+
+
+def test_an_error_says_all_it_knows(monkeypatch, capfd):
+    error = InputError(
+        "unknown machine 'sm_81'",
+        where="--machine",
+        expected="a machine",
+        nearest=("sm_80", "sm_89"),
+        fix="give one of them",
+    )
+    use_verb(monkeypatch, fails_with(error))
+    assert main(["doctor"]) == 2
+    streams = capfd.readouterr()
+    assert streams.out == ""
+    for words in ("unknown machine 'sm_81'", "--machine", "a machine", "sm_80, sm_89", "give one of them"):
+        assert words in streams.err
+    assert "Traceback" not in streams.err
+
+
+def test_an_error_is_one_json_document(monkeypatch, capfd):
+    use_verb(monkeypatch, fails_with(UnsupportedError("no [bold]f16[/bold] here", nearest=("f32",))))
+    assert main(["doctor", "--json"]) == 3
+    streams = capfd.readouterr()
+    document = json.loads(streams.out)
+    assert document["exit_code"] == 3
+    assert document["error"]["kind"] == "UnsupportedError"
+    assert document["error"]["nearest"] == ["f32"]
+    assert "no [bold]f16[/bold] here" in streams.err
+
+
+def test_a_parse_error_is_one_json_document_too(capfd):
+    assert main(["fuse", "--json"]) == 2
+    assert json.loads(capfd.readouterr().out)["error"]["kind"] == "InputError"
+
+
+def test_a_file_that_cannot_be_written_is_bad_input(monkeypatch, capfd):
+    use_verb(monkeypatch, lambda: open("/no/such/folder/file", "w"))
+    assert main(["doctor"]) == 2
+    assert "/no/such/folder/file" in capfd.readouterr().err
+
+
+def test_interrupting_is_130(monkeypatch, capfd):
+    use_verb(monkeypatch, fails_with(KeyboardInterrupt()))
+    assert main(["doctor"]) == 130
+    assert "interrupted" in capfd.readouterr().err
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    use_verb(monkeypatch, fails_with(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["doctor"])
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    run = subprocess.run(
+        [sys.executable, "-m", "regweave", "--help"], stdout=write_end, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write_end)
+    assert run.returncode == 0
+    assert run.stderr == ""
+
+
+def test_completion_can_be_installed(tmp_path):
+    environment = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    command = [sys.executable, "-m", "regweave", "--install-completion", "--shell", "bash"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    scripts = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("regweave" in path.read_text("utf-8") for path in scripts)

@@ -1,0 +1,16 @@
+"""The cache folder follows its variable."""
+
+from regweave.settings import CACHE_VARIABLE, cache_folder
+
+
+def test_the_variable_names_the_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "here"))
+    assert cache_folder() == tmp_path / "here"
+    assert cache_folder("models", "a").is_dir()
+
+
+def test_without_it_the_users_cache_is_used(monkeypatch, tmp_path):
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tmp_path in cache_folder().parents
