@@ -1,4 +1,4 @@
-"""Every element-wise operator as straight-line vector code: few instructions and registers, one division at most.
+"""Every element-wise operator as straight-line vector code: few instructions, at most one of them a division.
 
     sigmoid   1 / (1 + e)       e = 2^(-x log2 e)                                     10 operations
     SiLU      x / (1 + e)       the same e; one division serves both                  10
@@ -7,21 +7,24 @@
     GELU tanh x / (1 + e)       the same with the two terms of its definition         12
     tanh      x P(x^2) / Q(x^2) x limited to +-9, where the quotient rounds to +-1    13
 
-2^t is a polynomial of degree 5 on the fraction of t, scaled by the whole part (see vectormath). Writing GELU as
-a logistic function of an odd polynomial is what makes it short: the error of P is damped by x F (1 - F), which
-falls like exp(-x^2 / 2), so degree 6 suffices where the erf itself would take 14. Nothing needs to be limited,
-since x P falls to -Inf on the right and rises to +Inf on the left, and the left tail keeps relative accuracy.
+2^t is a polynomial of degree 5 on the fraction of t, scaled by the whole part (see vectormath). Writing
+GELU as a logistic function of an odd polynomial is what makes it short: the error of P is damped by x F (1
+- F), which falls like exp(-x^2 / 2), so degree 6 suffices where the erf itself would take 14. Nothing needs
+to be limited, since x P falls to -Inf on the right and rises to +Inf on the left, and the left tail keeps
+relative accuracy.
 
-Coefficients come from a fit of our own: Lawson's iteration (least squares whose weights are multiplied by the
-error until it is level) on 3000 Chebyshev nodes, in float64; then each coefficient in turn, lowest power first,
-is rounded to float32 and held while the rest are fitted again. Ranges, weights and errors reached:
+Coefficients come from a fit of our own: Lawson's iteration (least squares whose weights are multiplied by
+the error until it is level) on 3000 Chebyshev nodes, in float64; then each coefficient in turn, lowest
+power first, is rounded to float32 and held while the rest are fitted again. Ranges, weights and errors
+reached:
 
     EXP2      [0, 1], relative error, constant term held at 1, weight 3 at the right end so
               that 2^1 comes out as 2 and the pieces join: 8.9e-8
     GELU      [0, 6], error of the result over onnxruntime's own in the same place: 0.91
     TANH      [0, 9], relative error, P and Q of degree 4 in x^2: 4.1e-8
 
-The errors of the results against float64, beside onnxruntime's, are measured in tests/kernels/test_accuracy.py.
+The errors of the results against float64, beside onnxruntime's, are measured in
+tests/kernels/test_accuracy.py.
 """
 
 from __future__ import annotations
@@ -195,7 +198,7 @@ def activate_all(math_: VectorMath[V], ops: Sequence[Elementwise], x: V, load: C
 
 
 def operation_counts(ops: Sequence[Elementwise]) -> dict[str, int]:
-    """How many operations of each kind an epilogue takes per vector, by name; operand loads are not counted."""
+    """How many operations of each kind an epilogue takes per vector; operand loads are not counted."""
     math_ = CountingMath()
     activate_all(math_, ops, "x", lambda index: "operand")
     return dict(sorted(math_.counts.items()))

@@ -7,7 +7,8 @@ An activation is written once, over a `VectorMath`, and means the same everywher
     (kernels)      the assembly generators have one that emits instructions on named registers
 
 so what the tests measure in NumPy is what the kernel computes, operation by operation. The set is small on
-purpose and follows what vector units have in one instruction. A Python float stands for a constant in all lanes.
+purpose and follows what vector units have in one instruction. A Python float stands for a constant in all
+lanes.
 
 Worked example, the heart of sigmoid, 2^t for any t:
 
