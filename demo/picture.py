@@ -1,8 +1,8 @@
 """Read a picture without an imaging library: 8-bit grey PNG, not interlaced, which is all the demo needs.
 
-A PNG is a list of chunks; the joined IDAT chunks decompress to the rows, each behind one byte that names its
-filter. A filter says which neighbours were subtracted before compression: left, above, their mean, or whichever of
-left, above and above-left is closest to left + above - above-left (the Paeth predictor).
+A PNG is a list of chunks; the joined IDAT chunks decompress to the rows, each behind one byte that names
+its filter. A filter says what was subtracted before compression: the neighbour to the left, the one above,
+their mean, or whichever of left, above and above-left is closest to left + above - above-left (Paeth).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -142,7 +143,7 @@ def test_a_parse_error_is_one_json_document_too(capfd):
 
 
 def test_a_file_that_cannot_be_written_is_bad_input(monkeypatch, capfd):
-    use_verb(monkeypatch, lambda: open("/no/such/folder/file", "w"))
+    use_verb(monkeypatch, lambda: Path("/no/such/folder/file").write_text(""))
     assert main(["doctor"]) == 2
     assert "/no/such/folder/file" in capfd.readouterr().err
 

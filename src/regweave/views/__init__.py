@@ -1,7 +1,8 @@
 """What a person looks at: tables for a terminal, pages for a browser, made from the JSON-like reports."""
 
 from regweave.views.comparison import comparison_table, models_table
+from regweave.views.health import health_table
 from regweave.views.page import report_page
 from regweave.views.report import report_table
 
-__all__ = ["comparison_table", "models_table", "report_page", "report_table"]
+__all__ = ["comparison_table", "health_table", "models_table", "report_page", "report_table"]

@@ -1,0 +1,139 @@
+"""`regweave doctor`: what this machine and this installation can do, and what to do about what they cannot.
+
+    $ regweave doctor
+    $ regweave doctor --json | jq .capabilities
+
+Every capability is tried, not guessed: a kernel is assembled and run, a custom operator is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from regweave import __version__
+from regweave.cli.output import answer_console, print_document, talk_of
+
+BASE = ("numpy", "llvmlite", "onnx", "onnxruntime", "rustworkx")
+EXTRAS = {
+    "bench": ("torch", "openvino", "threadpoolctl"),
+    "cuda": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm"),
+}
+
+
+def doctor_command(*, json: bool = False) -> None:
+    """Say what this machine and this installation can do.
+
+    Parameters
+    ----------
+    json:
+        Print the findings as one JSON document on stdout.
+    """
+    with talk_of("doctor") as say:
+        document = examine(say)
+    if json:
+        print_document(document)
+        return
+    from regweave.views import health_table
+
+    answer_console().print(health_table(document))
+
+
+def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
+    """All findings as one JSON-like document."""
+    from regweave.benchmarks import machine_bounds
+    from regweave.settings import cache_folder
+
+    say("the processor")
+    processor = describe_processor()
+    say("what it can do")
+    capabilities = {name: _tried(attempt) for name, attempt in ATTEMPTS.items()}
+    say("how fast it is")
+    return {
+        "regweave": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": processor,
+        "bounds": machine_bounds(1),
+        "capabilities": capabilities,
+        "packages": {name: version_of(name) for name in BASE},
+        "extras": {extra: _extra(extra, names) for extra, names in EXTRAS.items()},
+        "cache": str(cache_folder()),
+    }
+
+
+def describe_processor() -> dict[str, Any]:
+    """Name, cores this process may use, vector machine and caches."""
+    from regweave.machines.x86 import detect
+
+    machine = detect()
+    return {
+        "name": _processor_name(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "machine": None if machine is None else machine.name,
+        "vector_lanes": None if machine is None else machine.lanes,
+        "caches": cache_sizes(),
+    }
+
+
+def cache_sizes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, str]:
+    """Data caches of the first core in the system's words, `{"L1": "32K", ...}`; empty where it is silent."""
+    sizes = {}
+    for entry in sorted(folder.glob("index*")):
+        try:
+            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            sizes[f"L{level}"] = size
+    return sizes
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a distribution, None if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _extra(extra: str, names: tuple[str, ...]) -> dict[str, Any]:
+    versions = {name: version_of(name) for name in names}
+    complete = None not in versions.values()
+    return {"packages": versions, "fix": None if complete else f"pip install 'regweave[{extra}]'"}
+
+
+def _processor_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _tried(attempt: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"works": True, "detail": attempt()}
+    except Exception as error:  # the doctor reports what ails, whatever it is
+        return {"works": False, "detail": f"{type(error).__name__}: {error}"}
+
+
+def _try_cascade() -> str:
+    import numpy as np
+
+    from regweave import cascade
+
+    weights = [np.eye(8, dtype=np.float32), np.eye(8, dtype=np.float32)]
+    x = np.arange(16, dtype=np.float32).reshape(2, 8)
+    compiled = cascade(weights, [None, None], [None, None])
+    if not np.array_equal(compiled(x), x):
+        raise ArithmeticError("the product with the identity is not the input")
+    return f"two chained products run as one kernel on {compiled.plan.machine}"
+
+
+ATTEMPTS: dict[str, Callable[[], str]] = {"cascade": _try_cascade}

@@ -1,0 +1,99 @@
+"""The views of a report: what is in it must be seen, whatever the model's author wrote into it."""
+
+import pytest
+from rich.console import Console
+
+from regweave.views import report_page, report_table
+from regweave.views.report import error_words, name_of_nodes, reason_words, shape_words, traffic_words
+
+FUSED = {
+    "nodes": ["MatMul_1", "Add_1", "Relu_1", "MatMul_2"],
+    "shape": {"m": 480, "widths": [120, 240, 120]},
+    "activations": ["relu", None],
+    "decision": "fused",
+    "reason": "saves 38 % of the traffic",
+    "predicted": {"bytes_unfused": 1_200_000, "bytes_fused": 740_000},
+    "measured": {"baseline_ms": 0.5, "fused_ms": 0.4, "speedup": 1.25},
+    "max_abs_error": 2.1e-7,
+    "max_rel_error": 3.0e-6,
+}
+REFUSED = {
+    "nodes": ["Conv <b>1</b>", "[red]Conv 2"],
+    "shape": {"m": None, "widths": [25088, 4096, 1000]},
+    "activations": ["relu", None],
+    "decision": "refused",
+    "reason": "the weights do not fit the cache",
+    "predicted": {"bytes_unfused": None, "bytes_fused": None},
+    "measured": {"baseline_ms": None, "fused_ms": None, "speedup": None},
+    "max_abs_error": None,
+    "max_rel_error": None,
+}
+WHOLE = {
+    "baseline_ms": 18.4,
+    "fused_ms": 16.1,
+    "speedup": 1.143,
+    "max_abs_error": 1e-6,
+    "max_rel_error": 1e-5,
+}
+REPORT = {"model": "recogniser.onnx", "threads": 2, "cascades": [FUSED, REFUSED], "whole": WHOLE}
+
+
+def drawn(table, width=200):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table)
+    return console.export_text()
+
+
+def test_the_table_shows_every_candidate_and_the_whole_model():
+    text = drawn(report_table(REPORT))
+    for words in (
+        "recogniser.onnx: 1 of 2 candidates fused, 2 threads",
+        "MatMul_1 .. MatMul_2 (4)",
+        "480 x 120-240-120",
+        "M x 25088-4096-1000",
+        "saves 38 % of the traffic",
+        "1.20 -> 0.74 MB",
+        "1.25x",
+        "2.1e-07",
+        "the weights do not fit the cache",
+        "18.40 -> 16.10 ms",
+        "1.14x",
+        "[red]Conv 2",
+    ):
+        assert words in text
+
+
+def test_a_report_without_candidates_or_measurements_is_shown_too():
+    whole = dict.fromkeys(WHOLE)
+    report = {"model": "m.onnx", "threads": 1, "cascades": [], "whole": whole}
+    assert "0 of 0 candidates fused, 1 thread" in drawn(report_table(report))
+    assert "No chain of matrix products" in report_page(report)
+
+
+def test_the_page_is_whole_and_escapes_names():
+    page = report_page(REPORT)
+    assert page.lstrip().startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")
+    assert "Conv &lt;b&gt;1&lt;/b&gt;" in page
+    assert "<b>1</b>" not in page
+    assert "1.25x" in page
+    assert "http" not in page
+
+
+def test_seams_of_a_gpu_stand_below_the_reason():
+    seams = [{"strategy": "fold", "reason": "only k is permuted"}]
+    assert reason_words({**FUSED, "seams": seams}).endswith("seam 1: fold, only k is permuted")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"), [(["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a .. c (3)")]
+)
+def test_names_of_nodes(nodes, words):
+    assert name_of_nodes(nodes) == words
+
+
+def test_missing_figures_are_left_empty():
+    assert traffic_words({}) == ""
+    assert error_words({"max_abs_error": None}) == ""
+    assert error_words({"max_abs_error": 0.0, "max_rel_error": 0.0}) == "0.0e+00\nrel 0.0e+00"
+    assert shape_words({"widths": [1, 2]}) == "M x 1-2"
