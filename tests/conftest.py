@@ -12,7 +12,7 @@ import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files")
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def golden(request):
             folder.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         assert path.exists(), f"{path} is missing: run pytest --update-golden, read it, commit it"
-        assert text == path.read_text("utf-8"), f"{path} differs: run pytest --update-golden and read the difference"
+        hint = f"{path} differs: run pytest --update-golden and read the difference"
+        assert text == path.read_text("utf-8"), hint
 
     return check
