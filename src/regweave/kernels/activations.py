@@ -118,6 +118,8 @@ def _relu(math_: VectorMath[V], op: Relu, x: V) -> V:
 
 def _leaky_relu(math_: VectorMath[V], op: LeakyRelu, x: V) -> V:
     """Whichever of x and alpha x is larger, or smaller if alpha > 1: no comparison, no mask."""
+    if op.alpha == 0.0:
+        return math_.at_least(x, 0.0)
     scaled = math_.mul(x, op.alpha)
     return math_.larger(x, scaled) if op.alpha <= 1.0 else math_.smaller(x, scaled)
 

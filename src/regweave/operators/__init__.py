@@ -1,6 +1,7 @@
 """What is computed, with float64 meaning and no hardware: element-wise operators, stages, chains, runs."""
 
-from regweave.operators.chain import Chain, Order, Signature, Stage
+from regweave.operators.blocks import from_blocks, to_blocks
+from regweave.operators.chain import Chain
 from regweave.operators.elementwise import (
     AddScalar,
     ChannelAdd,
@@ -19,6 +20,7 @@ from regweave.operators.names import ACTIVATION_NAMES, activation
 from regweave.operators.operands import Operand
 from regweave.operators.run import ElementwiseRun, RunSignature
 from regweave.operators.smooth import Gelu, Sigmoid, Silu, Tanh
+from regweave.operators.stage import Order, Signature, Stage
 
 __all__ = [
     "ACTIVATION_NAMES",
@@ -46,4 +48,6 @@ __all__ = [
     "TensorAdd",
     "TensorMul",
     "activation",
+    "from_blocks",
+    "to_blocks",
 ]

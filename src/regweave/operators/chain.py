@@ -2,10 +2,13 @@
 
     Chain((Stage(w1, (ChannelAdd(), Relu()), (b1, None)), Stage(w2)))       y = relu(x @ w1 + b1) @ w2
 
-Two orders of the same arithmetic exist, because two exist in models:
+Three orders of the same arithmetic exist, because three exist in models:
 
     "rows"     x [M, K0]         -> y [M, N]          MatMul and Gemm: a row is one sample
     "pixels"   x [batch, K0, P]  -> y [batch, N, P]   a 1x1 convolution of NCHW images: a column is one pixel
+    "blocked"  x [batch, ceil(K0 / block), P, block] -> y [batch, ceil(N / block), P, block]
+               the same in blocks of channels, as onnxruntime keeps them between convolutions; channels of the
+               last block beyond N are zero in y
 
 A chain splits into structure and data. `signature` is the structure: widths, operators, which extra input
 goes where. It hashes, so that a kernel is generated once for all chains that differ in weights only.
@@ -16,95 +19,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
-from regweave.operators.elementwise import Elementwise
-from regweave.operators.operands import Operand, check_operands, extra_count, structure
-
-Order = Literal["rows", "pixels"]
-ORDERS = ("rows", "pixels")
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """One product and its epilogue: `epilogue(x @ weight)`.
-
-    `weight` is float32 [K, N], made C-contiguous if it is not. `operands[i]` belongs to `epilogue[i]`: a
-    float32 vector [N] for the Channel operators, the index of a run-time input for the Tensor operators, else
-    None; they may be left out where no operator takes one. Errors: InputError.
-    """
-
-    weight: np.ndarray
-    epilogue: tuple[Elementwise, ...] = ()
-    operands: tuple[Operand, ...] = ()
-
-    def __post_init__(self) -> None:
-        weight = self.weight
-        if not isinstance(weight, np.ndarray) or weight.dtype != np.float32:
-            found = weight.dtype.str if isinstance(weight, np.ndarray) else type(weight).__name__
-            raise InputError(
-                f"a weight is {found}",
-                where="Stage.weight",
-                expected="a native float32 array",
-                fix="convert it with .astype(numpy.float32)",
-            )
-        if weight.ndim != 2 or 0 in weight.shape:
-            raise InputError(
-                f"a weight has shape {list(weight.shape)}",
-                where="Stage.weight",
-                expected="[K, N] with K >= 1 and N >= 1",
-            )
-        object.__setattr__(self, "weight", np.require(weight, requirements=("C", "A")))
-        object.__setattr__(self, "epilogue", tuple(self.epilogue))
-        object.__setattr__(
-            self, "operands", check_operands(self.epilogue, self.operands, weight.shape[1], "Stage.operands")
-        )
-
-    @property
-    def k(self) -> int:
-        """Columns of the input: the length of each dot product."""
-        return self.weight.shape[0]
-
-    @property
-    def n(self) -> int:
-        """Columns of the result."""
-        return self.weight.shape[1]
-
-
-@dataclass(frozen=True)
-class Signature:
-    """The structure of a chain without its data: equal signatures can share one kernel.
-
-    `epilogues[s]` are the operators behind product s, `extras[s][i]` the extra input that operator i reads
-    or None.
-    """
-
-    order: Order
-    widths: tuple[int, ...]
-    epilogues: tuple[tuple[Elementwise, ...], ...]
-    extras: tuple[tuple[int | None, ...], ...]
-
-    @property
-    def extra_inputs(self) -> int:
-        """How many run-time tensors are read beside x."""
-        return extra_count(self.extras)
-
-    def __str__(self) -> str:
-        steps = [str(self.widths[0])]
-        for width, epilogue in zip(self.widths[1:], self.epilogues, strict=True):
-            steps.append(" ".join([str(width), *map(str, epilogue)]))
-        return f"{self.order} " + " -> ".join(steps)
+from regweave.operators.blocks import from_blocks, to_blocks
+from regweave.operators.operands import resolved, structure
+from regweave.operators.stage import ORDERS, Order, Signature, Stage
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """One or more stages, each fed by the one before. Errors: InputError where widths do not meet."""
+    """One or more stages, each fed by the one before; `block` only with order "blocked" (8 or 16 usually).
+
+    Errors: InputError where widths do not meet.
+    """
 
     stages: tuple[Stage, ...]
     order: Order = "rows"
+    block: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
@@ -114,8 +47,14 @@ class Chain:
             raise InputError(
                 f"unknown order {self.order!r}",
                 where="Chain.order",
-                expected="'rows' or 'pixels'",
+                expected="'rows', 'pixels' or 'blocked'",
                 nearest=nearest_names(str(self.order), ORDERS),
+            )
+        if (self.block < 1) if self.order == "blocked" else self.block:
+            raise InputError(
+                f"block {self.block} with order {self.order!r}",
+                where="Chain.block",
+                expected="channels per block with order 'blocked', 0 with the others",
             )
         for index, (first, second) in enumerate(zip(self.stages, self.stages[1:], strict=False)):
             if first.n != second.k:
@@ -157,6 +96,7 @@ class Chain:
             self.widths,
             tuple(stage.epilogue for stage in self.stages),
             tuple(structure(stage.operands) for stage in self.stages),
+            self.block,
         )
 
     @property
@@ -176,22 +116,15 @@ class Chain:
         return tuple(found[index] for index in range(len(found)))
 
     def reference(self, x: np.ndarray, extras: Sequence[np.ndarray] = ()) -> np.ndarray:
-        """The result in float64 for x [M, K0] or [batch, K0, P]; extras have their stages' result shapes."""
+        """The result in float64 for an x of this chain's order; extras have their stages' result shapes."""
         y = np.asarray(x, np.float64)
+        if self.order == "blocked":
+            y = from_blocks(y, self.widths[0])
+            extras = [from_blocks(e, n) for e, n in zip(extras, self.extra_widths, strict=True)]
         for stage in self.stages:
             with np.errstate(invalid="ignore", over="ignore"):
                 weight = stage.weight.astype(np.float64)
                 y = y @ weight if self.order == "rows" else weight.T @ y
             for op, operand in zip(stage.epilogue, stage.operands, strict=True):
-                y = op.reference(y, resolved(operand, extras, self.order == "pixels"))
-        return y
-
-
-def resolved(operand: Operand, extras: Sequence[np.ndarray], channel_first: bool) -> np.ndarray | None:
-    """An operand as a float64 array that broadcasts against [..., N], or [..., N, P] if `channel_first`."""
-    if operand is None:
-        return None
-    if isinstance(operand, np.ndarray):
-        vector = operand.astype(np.float64)
-        return vector[:, None] if channel_first else vector
-    return np.asarray(extras[operand], np.float64)
+                y = op.reference(y, resolved(operand, extras, self.order != "rows"))
+        return to_blocks(y, self.block) if self.order == "blocked" else y

@@ -81,7 +81,7 @@ class Relu(Elementwise):
 
 @dataclass(frozen=True)
 class LeakyRelu(Elementwise):
-    """x where x >= 0, alpha * x below."""
+    """x where x >= 0, alpha * x below; with alpha 0 it is ReLU, at -Inf too."""
 
     alpha: float = 0.01
     name: ClassVar[str] = "leaky_relu"
@@ -90,6 +90,8 @@ class LeakyRelu(Elementwise):
         self._round()
 
     def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
+        if self.alpha == 0.0:
+            return np.maximum(x, 0.0)
         return np.where(x < 0.0, self.alpha * x, x)
 
 

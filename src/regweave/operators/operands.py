@@ -72,3 +72,13 @@ def structure(operands: Sequence[Operand]) -> tuple[int | None, ...]:
 def extra_count(extras: Sequence[Sequence[int | None]]) -> int:
     """How many run-time inputs the indices name: one more than the largest."""
     return max((e + 1 for stage in extras for e in stage if e is not None), default=0)
+
+
+def resolved(operand: Operand, extras: Sequence[np.ndarray], channel_first: bool) -> np.ndarray | None:
+    """An operand as a float64 array that broadcasts against [..., N], or [..., N, P] if `channel_first`."""
+    if operand is None:
+        return None
+    if isinstance(operand, np.ndarray):
+        vector = operand.astype(np.float64)
+        return vector[:, None] if channel_first else vector
+    return np.asarray(extras[operand], np.float64)

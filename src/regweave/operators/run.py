@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
-from regweave.operators.chain import resolved
 from regweave.operators.elementwise import Elementwise
-from regweave.operators.operands import Operand, check_operands, extra_count, structure
+from regweave.operators.operands import Operand, check_operands, extra_count, resolved, structure
 
 Axis = Literal["last", "first"]
 AXES = ("last", "first")
