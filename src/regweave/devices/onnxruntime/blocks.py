@@ -1,0 +1,76 @@
+"""The memory of one custom operator: onnxruntime's callbacks, followed by what our native glue reads.
+
+onnxruntime passes the operator's own address to most callbacks, and whatever `CreateKernelV2` returned to
+`KernelComputeV2`; both are the address of this block, so the glue finds everything at fixed offsets from one
+register and needs no Python while a model runs.
+
+    OperatorBlock   OperatorTable, then name, interface functions, kernel, its arguments and how to fill them
+    InputRule       where input i's pointer goes, and how many elements it must have
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from regweave.devices.onnxruntime.interface import OperatorTable, Pointer, Size
+
+MOST_INPUTS = 16
+MOST_DIMENSIONS = 8
+
+CALLED = (
+    "KernelContext_GetInput", "KernelContext_GetOutput", "KernelContext_ParallelFor",
+    "KernelContext_GetScratchBuffer",
+    "GetTensorTypeAndShape", "GetDimensionsCount", "GetDimensions", "GetTensorShapeElementCount",
+    "ReleaseTensorTypeAndShapeInfo", "GetTensorMutableData", "CreateStatus",
+)  # fmt: skip
+"""The interface functions that the native glue calls; each has a field of the same name in the block."""
+
+
+class InputRule(ctypes.Structure):
+    """Input i goes to byte `place` of the arguments and has batch * (count * per_position + per_image)
+    elements."""
+
+    _fields_ = (("place", Size), ("per_position", Size), ("per_image", Size))
+
+
+class OperatorBlock(ctypes.Structure):
+    """See the module's head. Places are byte offsets into the kernel's arguments; sizes are bytes.
+
+    With `count` positions (rows, or pixels of one image), the pitches are `x_pitch_count * count +
+    x_pitch_fixed`.
+    """
+
+    _fields_ = (
+        ("table", OperatorTable),
+        ("name", Pointer),
+        ("inputs", Size),
+        *((name, Pointer) for name in CALLED),
+        ("memory", Pointer),  # OrtMemoryInfo of ordinary CPU memory, for scratch
+        ("kernel", Pointer),
+        ("arguments", Pointer),  # template, copied to the stack at each call
+        ("arguments_size", Size),
+        ("channels_last", Size),  # 1: channels are the last dimension; 0: the second
+        ("channels_in", Size),  # what that dimension must be
+        ("channels_out", Size),  # what the output's is
+        ("parts", Size),  # most parts to divide the work in
+        ("unit", Size),  # positions below which a part is not worth a thread
+        ("scratch_size", Size),  # per part
+        ("x_pitch_count", Size),
+        ("x_pitch_fixed", Size),
+        ("y_pitch_count", Size),
+        ("y_pitch_fixed", Size),
+        ("y_place", Size),
+        ("x_pitch_place", Size),
+        ("y_pitch_place", Size),
+        ("count_place", Size),
+        ("batch_place", Size),
+        ("parts_place", Size),
+        ("scratch_place", Size),
+        ("shape_words", Pointer),  # the message of a shape that is not as planned
+        ("rules", InputRule * MOST_INPUTS),
+    )
+
+
+def offset(field: str) -> int:
+    """The byte offset of `field` in an OperatorBlock."""
+    return getattr(OperatorBlock, field).offset

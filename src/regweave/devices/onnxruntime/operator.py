@@ -1,0 +1,139 @@
+"""A kernel of ours as an onnxruntime operator: what the caller says, and the block of memory that comes of
+it.
+
+    NativeOperator("Chain0", kernel=address, arguments=filled, channels_last=True, channels_in=96,
+    channels_out=64, ...)
+
+describes `y = Chain0(x, extras...)` on float32 tensors: channels last [..., C] (positions are rows), or
+second [batch, C, ...] (positions are the pixels of one image). All dimensions but the channels may differ
+from run to run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from regweave.devices.onnxruntime.blocks import CALLED, MOST_INPUTS, OperatorBlock
+from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
+from regweave.devices.onnxruntime.interface import VERSION, Interface
+
+
+@dataclass(frozen=True)
+class Pitch:
+    """Bytes between neighbouring rows or planes: `per_position * positions + fixed`."""
+
+    per_position: int = 0
+    fixed: int = 0
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A further input: `per_position` elements for each position and `per_image` for each image of the
+    batch."""
+
+    field: str
+    per_position: int = 0
+    per_image: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class NativeOperator:
+    """See the module's head.
+
+    `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` holds everything
+    that does not change from call to call, and its fields named by `places` (field name for "x", "y",
+    "x_pitch", "y_pitch", "count", "batch", "parts", "scratch") are filled at each call. `keep` is whatever
+    must live as long as the kernel.
+    """
+
+    name: str
+    kernel: int
+    arguments: ctypes.Structure
+    channels_last: bool
+    channels_in: int
+    channels_out: int
+    x_pitch: Pitch
+    y_pitch: Pitch
+    places: dict[str, str]
+    extras: tuple[Extra, ...] = ()
+    parts: int = 1
+    unit: int = 1
+    scratch: int = 0
+    keep: tuple[Any, ...] = ()
+
+    def place(self, role: str) -> int:
+        """The byte offset of the argument that plays `role`."""
+        return getattr(type(self.arguments), self.places[role]).offset
+
+
+_CALLBACKS = {
+    "GetName": "rw_name", "GetInputTypeCount": "rw_inputs", "GetExecutionProviderType": "rw_zero",
+    "GetInputType": "rw_one", "GetOutputType": "rw_one", "GetOutputTypeCount": "rw_one",
+    "KernelDestroy": "rw_zero",
+    "GetInputCharacteristic": "rw_zero", "GetOutputCharacteristic": "rw_zero",
+    "GetInputMemoryType": "rw_zero",
+    "GetVariadicInputMinArity": "rw_one", "GetVariadicInputHomogeneity": "rw_one",
+    "GetVariadicOutputMinArity": "rw_one", "GetVariadicOutputHomogeneity": "rw_one",
+    "CreateKernelV2": "rw_create",
+    "KernelComputeV2": "rw_compute", "GetStartVersion": "rw_one", "GetEndVersion": "rw_any",
+}  # fmt: skip
+"""Which function of the glue answers which callback; the rest stay null: onnxruntime then uses its
+default."""
+
+
+def operator_block(operator: NativeOperator, interface: Interface, memory: int) -> OperatorBlock:
+    """The memory of `operator`; it keeps alive all that it points to."""
+    assert 1 + len(operator.extras) <= MOST_INPUTS, "the engine never plans so many inputs"
+    block = OperatorBlock()
+    code = glue()
+    block.table.version = VERSION
+    for field, function in _CALLBACKS.items():
+        setattr(block.table, field, code(function))
+    for function in CALLED:
+        setattr(block, function, interface.address(function))
+    name = ctypes.create_string_buffer(operator.name.encode())
+    words = ctypes.create_string_buffer(_shape_words(operator).encode())
+    block.name, block.shape_words = ctypes.addressof(name), ctypes.addressof(words)
+    block.inputs = 1 + len(operator.extras)
+    block.memory, block.kernel = memory, operator.kernel
+    block.arguments = ctypes.addressof(operator.arguments)
+    block.arguments_size = ctypes.sizeof(operator.arguments)
+    block.channels_last = int(operator.channels_last)
+    block.channels_in, block.channels_out = operator.channels_in, operator.channels_out
+    block.parts, block.unit, block.scratch_size = operator.parts, operator.unit, operator.scratch
+    block.x_pitch_count, block.x_pitch_fixed = operator.x_pitch.per_position, operator.x_pitch.fixed
+    block.y_pitch_count, block.y_pitch_fixed = operator.y_pitch.per_position, operator.y_pitch.fixed
+    for role in ("y", "x_pitch", "y_pitch", "count", "batch", "parts", "scratch"):
+        setattr(block, f"{role}_place", operator.place(role))
+    rules = [(operator.place("x"), operator.channels_in, 0)]
+    for extra in operator.extras:
+        place = getattr(type(operator.arguments), extra.field).offset
+        rules.append((place, extra.per_position, extra.per_image))
+    for index, rule in enumerate(rules):
+        block.rules[index] = rule
+    block.alive = (operator, name, words)
+    return block
+
+
+def _shape_words(operator: NativeOperator) -> str:
+    where = "last" if operator.channels_last else "second"
+    return (
+        f"regweave {operator.name}: the inputs' shapes are not as planned; expected {operator.channels_in}
+        channels " f"in the {where} dimension and further inputs of the planned shapes"
+    )
+
+
+@cache
+def glue() -> Callable[[str], int]:
+    """The addresses of the native glue's functions, by name. Loaded once and kept for good, because
+    onnxruntime calls it until the last session is gone, which may be after the interpreter has let go of its
+    modules."""
+    from regweave.devices.cpu import load_text
+
+    library = load_text(glue_text(), ENTRIES)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+    return library.address
