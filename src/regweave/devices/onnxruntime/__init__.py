@@ -1,4 +1,4 @@
-"""Native operators inside an onnxruntime session: our kernels as nodes of domain "regweave", run by its threads."""
+"""Native operators inside an onnxruntime session: kernels of ours as nodes of domain "regweave"."""
 
 from regweave.devices.onnxruntime.operator import Extra, NativeOperator, Pitch
 from regweave.devices.onnxruntime.registration import DOMAIN, Domain, register, unsupported_reason

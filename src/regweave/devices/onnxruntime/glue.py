@@ -1,200 +1,284 @@
-"""The native side of a custom operator: from onnxruntime's call to our kernel without passing through Python.
+"""The native side of a custom operator: from onnxruntime's call to our kernel without a step through Python.
 
 onnxruntime calls `compute(block, context)`. The glue asks it for the input's shape, checks it against the
 plan, gets the addresses of inputs, output and scratch, writes them into a copy of the kernel's arguments on
 the stack, and lets onnxruntime's own threads run `kernel(arguments, part)` for every part:
 
-    dimensions [2, 96, 40, 40], channels second   ->   batch 2, count 1600, arguments {x, y, pitches, count,
-    batch, ...}
+    dimensions [2, 96, 40, 40], channels second  ->  batch 2, count 1600, arguments {x, y, pitches, ...}
 
 It costs about a microsecond a call; the same through ctypes callbacks costs ten to twenty, as much as a small
 convolution. What differs between operators is data in their `OperatorBlock`, so one listing serves all.
 
 Registers are fixed by hand, because every call clobbers the rest: rbx the block, r12 the context, r13 the
-arguments, r14 the address of the channel dimension, r15 the input's number; rbp the frame. A non-null status
-from onnxruntime is returned as it is.
+arguments, r14 the address of the channel dimension, r15 the input's number, rbp the frame. A status from
+onnxruntime that is not null is returned as it is.
+
+In the text below, `@name` is the block's field `name`, `=name` a word of the frame, `!Function` calls
+onnxruntime and leaves with its status unless that is null, and `@name <- %reg` stores into the arguments at
+the place that the field names.
 """
 
 from __future__ import annotations
+
+import ctypes
+import re
 
 from regweave.devices.onnxruntime.blocks import MOST_DIMENSIONS, InputRule, OperatorBlock, offset
 
 ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "rw_compute")
 """The listing's functions; `rw_compute` is the one above, the others answer onnxruntime's questions."""
 
+_SAVED = 5 * 8
 _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "found": -88, "parts": -96}
-_DIMENSIONS = -96 - 8 * MOST_DIMENSIONS
-_FRAME_SIZE = -_DIMENSIONS - 40
-_INVALID_ARGUMENT = 2
+_FRAME["dimensions"] = -96 - 8 * MOST_DIMENSIONS
+
+_ANSWERS = f"""
+rw_name:   movq {offset("name")}(%rdi), %rax
+           ret
+rw_inputs: movq {offset("inputs")}(%rdi), %rax
+           ret
+rw_zero:   xorl %eax, %eax
+           ret
+rw_one:    movl $1, %eax
+           ret
+rw_any:    movl $0x7fffffff, %eax
+           ret
+rw_create: movq %rdi, (%rcx)
+           xorl %eax, %eax
+           ret
+"""
+
+_ENTER = """
+.p2align 4
+rw_compute:
+    pushq %rbp
+    movq  %rsp, %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq  %rdi, %rbx
+    movq  %rsi, %r12
+    subq  $FRAME, %rsp
+    subq  @arguments_size, %rsp
+    andq  $-64, %rsp
+    movq  %rsp, %r13
+    movq  %rsp, %rdi
+    movq  @arguments, %rsi
+    movq  @arguments_size, %rcx
+    cld
+    rep movsb
+"""
+
+_SHAPE = """
+    movq  %r12, %rdi                      # dimensions and rank of input 0
+    xorl  %esi, %esi
+    leaq  =value, %rdx
+    !KernelContext_GetInput
+    movq  =value, %rdi
+    leaq  =info, %rsi
+    !GetTensorTypeAndShape
+    movq  =info, %rdi
+    leaq  =rank, %rsi
+    !GetDimensionsCount
+    cmpq  $MOST_DIMENSIONS, =rank
+    ja    rw_wrong_rank
+    movq  =info, %rdi
+    leaq  =dimensions, %rsi
+    movq  =rank, %rdx
+    !GetDimensions
+    movq  =info, %rdi
+    call  *@ReleaseTensorTypeAndShapeInfo
+"""
+
+_POSITIONS = """
+    leaq  =dimensions, %rsi               # batch (rdx) and count (rax): products of dimensions
+    movq  =rank, %rcx
+    movl  $1, %eax
+    movl  $1, %edx
+    cmpq  $0, @channels_last
+    je    rw_second
+    testq %rcx, %rcx
+    jz    rw_wrong
+    decq  %rcx
+    leaq  (%rsi,%rcx,8), %r14
+    jmp   rw_product
+rw_second:
+    cmpq  $2, %rcx
+    jb    rw_wrong
+    movq  (%rsi), %rdx
+    leaq  8(%rsi), %r14
+    addq  $16, %rsi
+    subq  $2, %rcx
+rw_product:
+    testq %rcx, %rcx
+    jz    rw_counted
+    imulq -8(%rsi,%rcx,8), %rax
+    decq  %rcx
+    jmp   rw_product
+rw_counted:
+    movq  %rax, =count
+    movq  %rdx, =batch
+    @count_place <- %rax
+    @batch_place <- %rdx
+    movq  @channels_in, %rax
+    cmpq  %rax, (%r14)
+    jne   rw_wrong
+    movq  @x_pitch_count, %rax
+    imulq =count, %rax
+    addq  @x_pitch_fixed, %rax
+    @x_pitch_place <- %rax
+    movq  @y_pitch_count, %rax
+    imulq =count, %rax
+    addq  @y_pitch_fixed, %rax
+    @y_pitch_place <- %rax
+"""
+
+_OUTPUT = """
+    movq  @channels_out, %rax             # the input's dimensions but for the channels
+    movq  %rax, (%r14)
+    movq  %r12, %rdi
+    xorl  %esi, %esi
+    leaq  =dimensions, %rdx
+    movq  =rank, %rcx
+    leaq  =value, %r8
+    !KernelContext_GetOutput
+    movq  =value, %rdi
+    leaq  =found, %rsi
+    !GetTensorMutableData
+    movq  =found, %rax
+    @y_place <- %rax
+"""
+
+_INPUTS = """
+    xorl  %r15d, %r15d                    # every input: check its element count, store its address
+rw_next:
+    movq  %r12, %rdi
+    movq  %r15, %rsi
+    leaq  =value, %rdx
+    !KernelContext_GetInput
+    movq  =value, %rdi
+    leaq  =info, %rsi
+    !GetTensorTypeAndShape
+    movq  =info, %rdi
+    leaq  =found, %rsi
+    !GetTensorShapeElementCount
+    movq  =info, %rdi
+    call  *@ReleaseTensorTypeAndShapeInfo
+    imulq $RULE, %r15, %rdx
+    movq  RULE_PER_POSITION(%rbx,%rdx), %rax
+    imulq =count, %rax
+    addq  RULE_PER_IMAGE(%rbx,%rdx), %rax
+    imulq =batch, %rax
+    cmpq  =found, %rax
+    jne   rw_wrong
+    movq  =value, %rdi
+    leaq  =found, %rsi
+    !GetTensorMutableData
+    imulq $RULE, %r15, %rdx
+    movq  RULE_PLACE(%rbx,%rdx), %rcx
+    movq  =found, %rax
+    movq  %rax, (%r13,%rcx)
+    incq  %r15
+    cmpq  @inputs, %r15
+    jb    rw_next
+"""
+
+_DIVIDE = """
+    movq  =count, %rax                    # parts = positions / unit, from 1 to the most; none when empty
+    imulq =batch, %rax
+    testq %rax, %rax
+    jz    rw_done
+    xorl  %edx, %edx
+    divq  @unit
+    movl  $1, %ecx
+    cmpq  %rcx, %rax
+    cmovbq %rcx, %rax
+    movq  @parts, %rcx
+    cmpq  %rcx, %rax
+    cmovaq %rcx, %rax
+    movq  %rax, =parts
+    @parts_place <- %rax
+"""
+
+_SCRATCH = """
+    movq  @scratch_size, %rdx             # of all parts, from the arena of onnxruntime; freed after this call
+    testq %rdx, %rdx
+    jz    rw_run
+    imulq =parts, %rdx
+    addq  $63, %rdx
+    movq  %r12, %rdi
+    movq  @memory, %rsi
+    leaq  =found, %rcx
+    !KernelContext_GetScratchBuffer
+    movq  =found, %rax
+    addq  $63, %rax
+    andq  $-64, %rax
+    @scratch_place <- %rax
+"""
+
+_RUN = """
+rw_run:
+    cmpq  $1, =parts
+    jne   rw_parallel
+    movq  %r13, %rdi
+    xorl  %esi, %esi
+    call  *@kernel
+rw_done:
+    xorl  %eax, %eax
+    jmp   rw_leave
+rw_parallel:
+    movq  %r12, %rdi
+    movq  @kernel, %rsi
+    movq  =parts, %rdx
+    xorl  %ecx, %ecx
+    movq  %r13, %r8
+    call  *@KernelContext_ParallelFor
+    jmp   rw_leave
+"""
+
+_LEAVE = """
+rw_wrong_rank:
+    movq  =info, %rdi
+    call  *@ReleaseTensorTypeAndShapeInfo
+rw_wrong:
+    movl  $INVALID_ARGUMENT, %edi
+    movq  @shape_words, %rsi
+    call  *@CreateStatus
+rw_leave:
+    leaq  -SAVED(%rbp), %rsp
+    popq  %r15
+    popq  %r14
+    popq  %r13
+    popq  %r12
+    popq  %rbx
+    popq  %rbp
+    ret
+"""
+
+_RULES = offset("rules")
+_NUMBERS = {
+    "RULE_PER_POSITION": _RULES + InputRule.per_position.offset,
+    "RULE_PER_IMAGE": _RULES + InputRule.per_image.offset,
+    "RULE_PLACE": _RULES + InputRule.place.offset,
+    "RULE": ctypes.sizeof(InputRule),
+    "FRAME": -_FRAME["dimensions"] - _SAVED,
+    "SAVED": _SAVED,
+    "MOST_DIMENSIONS": MOST_DIMENSIONS,
+    "INVALID_ARGUMENT": 2,
+}
 
 
 def glue_text() -> str:
     """The listing, in AT&T syntax for x86-64; independent of any vector extension."""
-    lines = [f".globl {name}" for name in ENTRIES]
-    lines += [".p2align 4"]
-    lines += ["rw_name:", f"movq {offset('name')}(%rdi), %rax", "ret"]
-    lines += ["rw_inputs:", f"movq {offset('inputs')}(%rdi), %rax", "ret"]
-    lines += ["rw_zero:", "xorl %eax, %eax", "ret", "rw_one:", "movl $1, %eax", "ret"]
-    lines += ["rw_any:", "movl $0x7fffffff, %eax", "ret"]
-    lines += ["rw_create:", "movq %rdi, (%rcx)", "xorl %eax, %eax", "ret", ".p2align 4", "rw_compute:"]
-    for step in (_enter, _shape, _positions, _output, _inputs, _divide, _scratch, _run, _leave):
-        lines += step()
-    return "\n".join(lines) + "\n"
-
-
-def _local(name: str) -> str:
-    return f"{_FRAME[name]}(%rbp)"
-
-
-def _block(field: str) -> str:
-    return f"{offset(field)}(%rbx)"
-
-
-def _call(function: str) -> list[str]:
-    return [f"call *{_block(function)}", "testq %rax, %rax", "jnz rw_leave"]
-
-
-def _put(register: str, place: str) -> list[str]:
-    """arguments[place] = register."""
-    return [f"movq {_block(place)}, %rcx", f"movq {register}, (%r13,%rcx)"]
-
-
-def _enter() -> list[str]:
-    """Save registers; copy the template of the arguments to the stack."""
-    saved = [f"pushq %{name}" for name in ("rbx", "r12", "r13", "r14", "r15")]
-    return [
-        "pushq %rbp", "movq %rsp, %rbp", *saved, "movq %rdi, %rbx", "movq %rsi, %r12",
-        f"subq ${_FRAME_SIZE}, %rsp", f"subq {_block('arguments_size')}, %rsp", "andq $-64, %rsp",
-        "movq %rsp, %r13", "movq %rsp, %rdi", f"movq {_block('arguments')}, %rsi",
-        f"movq {_block('arguments_size')}, %rcx", "cld", "rep movsb",
-    ]  # fmt: skip
-
-
-def _shape() -> list[str]:
-    """dimensions and rank of input 0."""
-    return [
-        "movq %r12, %rdi", "xorl %esi, %esi", f"leaq {_local('value')}, %rdx",
-        *_call("KernelContext_GetInput"),
-        f"movq {_local('value')}, %rdi", f"leaq {_local('info')}, %rsi", *_call("GetTensorTypeAndShape"),
-        f"movq {_local('info')}, %rdi", f"leaq {_local('rank')}, %rsi", *_call("GetDimensionsCount"),
-        f"cmpq ${MOST_DIMENSIONS}, {_local('rank')}", "ja rw_wrong_rank",
-        f"movq {_local('info')}, %rdi", f"leaq {_DIMENSIONS}(%rbp), %rsi", f"movq {_local('rank')}, %rdx",
-        *_call("GetDimensions"),
-        f"movq {_local('info')}, %rdi", f"call *{_block('ReleaseTensorTypeAndShapeInfo')}",
-    ]  # fmt: skip
-
-
-def _positions() -> list[str]:
-    """batch and count from the dimensions; r14 = address of the channel dimension, checked."""
-    return [
-        f"leaq {_DIMENSIONS}(%rbp), %rsi", f"movq {_local('rank')}, %rcx", "movl $1, %eax", "movl $1, %edx",
-        f"cmpq $0, {_block('channels_last')}", "je rw_second",
-        "testq %rcx, %rcx", "jz rw_wrong", "decq %rcx", "leaq (%rsi,%rcx,8), %r14", "jmp rw_product",
-        "rw_second:", "cmpq $2, %rcx", "jb rw_wrong", "movq (%rsi), %rdx", "leaq 8(%rsi), %r14",
-        "addq $16, %rsi", "subq $2, %rcx",
-        "rw_product:", "testq %rcx, %rcx", "jz rw_counted", "imulq -8(%rsi,%rcx,8), %rax", "decq %rcx",
-        "jmp rw_product",
-        "rw_counted:", f"movq %rax, {_local('count')}", f"movq %rdx, {_local('batch')}",
-        *_put("%rax", "count_place"), *_put("%rdx", "batch_place"),
-        f"movq {_block('channels_in')}, %rax", "cmpq %rax, (%r14)", "jne rw_wrong",
-        *_pitch("x"), *_pitch("y"),
-    ]  # fmt: skip
-
-
-def _pitch(which: str) -> list[str]:
-    return [
-        f"movq {_block(which + '_pitch_count')}, %rax", f"imulq {_local('count')}, %rax",
-        f"addq {_block(which + '_pitch_fixed')}, %rax", *_put("%rax", f"{which}_pitch_place"),
-    ]  # fmt: skip
-
-
-def _output() -> list[str]:
-    """Output 0 with the input's dimensions but its own channels."""
-    return [
-        f"movq {_block('channels_out')}, %rax", "movq %rax, (%r14)",
-        "movq %r12, %rdi", "xorl %esi, %esi", f"leaq {_DIMENSIONS}(%rbp), %rdx", f"movq {_local('rank')},
-        %rcx",
-        f"leaq {_local('value')}, %r8", *_call("KernelContext_GetOutput"),
-        f"movq {_local('value')}, %rdi", f"leaq {_local('found')}, %rsi", *_call("GetTensorMutableData"),
-        f"movq {_local('found')}, %rax", *_put("%rax", "y_place"),
-    ]  # fmt: skip
-
-
-def _inputs() -> list[str]:
-    """Every input's element count is checked, its address goes to its place."""
-    rule = offset("rules")
-    place, position, image = (
-        rule + getattr(InputRule, name).offset for name in ("place", "per_position", "per_image")
-    )
-    size = _rule_size()
-    return [
-        "xorl %r15d, %r15d",
-        "rw_next:",
-        "movq %r12, %rdi", "movq %r15, %rsi", f"leaq {_local('value')}, %rdx",
-        *_call("KernelContext_GetInput"),
-        f"movq {_local('value')}, %rdi", f"leaq {_local('info')}, %rsi", *_call("GetTensorTypeAndShape"),
-        f"movq {_local('info')}, %rdi", f"leaq {_local('found')}, %rsi", *_call("GetTensorShapeElementCount"),
-        f"movq {_local('info')}, %rdi", f"call *{_block('ReleaseTensorTypeAndShapeInfo')}",
-        f"imulq ${size}, %r15, %rdx",
-        f"movq {position}(%rbx,%rdx), %rax", f"imulq {_local('count')}, %rax", f"addq {image}(%rbx,%rdx),
-        %rax",
-        f"imulq {_local('batch')}, %rax", f"cmpq {_local('found')}, %rax", "jne rw_wrong",
-        f"movq {_local('value')}, %rdi", f"leaq {_local('found')}, %rsi", *_call("GetTensorMutableData"),
-        f"imulq ${size}, %r15, %rdx", f"movq {place}(%rbx,%rdx), %rcx", f"movq {_local('found')}, %rax",
-        "movq %rax, (%r13,%rcx)",
-        "incq %r15", f"cmpq {_block('inputs')}, %r15", "jb rw_next",
-    ]  # fmt: skip
-
-
-def _rule_size() -> int:
-    import ctypes
-
-    return ctypes.sizeof(InputRule)
-
-
-def _divide() -> list[str]:
-    """parts = positions / unit, between 1 and the most; nothing to do for an empty tensor."""
-    return [
-        f"movq {_local('count')}, %rax", f"imulq {_local('batch')}, %rax", "testq %rax, %rax", "jz rw_done",
-        "xorl %edx, %edx", f"divq {_block('unit')}", "movl $1, %ecx", "cmpq %rcx, %rax", "cmovbq %rcx, %rax",
-        f"movq {_block('parts')}, %rcx", "cmpq %rcx, %rax", "cmovaq %rcx, %rax", f"movq %rax,
-        {_local('parts')}",
-        *_put("%rax", "parts_place"),
-    ]  # fmt: skip
-
-
-def _scratch() -> list[str]:
-    """Scratch of all parts from onnxruntime's arena, aligned to 64 bytes; it is freed after this call."""
-    return [
-        f"movq {_block('scratch_size')}, %rdx", "testq %rdx, %rdx", "jz rw_run",
-        f"imulq {_local('parts')}, %rdx", "addq $63, %rdx", "movq %r12, %rdi", f"movq {_block('memory')},
-        %rsi",
-        f"leaq {_local('found')}, %rcx", *_call("KernelContext_GetScratchBuffer"),
-        f"movq {_local('found')}, %rax", "addq $63, %rax", "andq $-64, %rax", *_put("%rax", "scratch_place"),
-    ]  # fmt: skip
-
-
-def _run() -> list[str]:
-    """kernel(arguments, part) for every part: here for one, on onnxruntime's threads for more."""
-    return [
-        "rw_run:",
-        f"cmpq $1, {_local('parts')}", "jne rw_parallel",
-        "movq %r13, %rdi", "xorl %esi, %esi", f"call *{_block('kernel')}",
-        "rw_done:", "xorl %eax, %eax", "jmp rw_leave",
-        "rw_parallel:", "movq %r12, %rdi", f"movq {_block('kernel')}, %rsi", f"movq {_local('parts')}, %rdx",
-        "xorl %ecx, %ecx", "movq %r13, %r8", f"call *{_block('KernelContext_ParallelFor')}", "jmp rw_leave",
-    ]  # fmt: skip
-
-
-def _leave() -> list[str]:
-    """The two faults of a shape, and the way out with the status in rax."""
-    restored = [f"popq %{name}" for name in ("r15", "r14", "r13", "r12", "rbx", "rbp")]
-    return [
-        "rw_wrong_rank:", f"movq {_local('info')}, %rdi", f"call *{_block('ReleaseTensorTypeAndShapeInfo')}",
-        "rw_wrong:", f"movl ${_INVALID_ARGUMENT}, %edi", f"movq {_block('shape_words')}, %rsi",
-        f"call *{_block('CreateStatus')}",
-        "rw_leave:", "leaq -40(%rbp), %rsp", *restored, "ret",
-    ]  # fmt: skip
-
-
-assert OperatorBlock.table.offset == 0, "callbacks that get the operator's address get the block's"
+    assert OperatorBlock.table.offset == 0, "callbacks that get the operator's address get the block's"
+    body = "".join((_ENTER, _SHAPE, _POSITIONS, _OUTPUT, _INPUTS, _DIVIDE, _SCRATCH, _RUN, _LEAVE))
+    body = re.sub(r"!(\w+)", r"call  *@\1\n    testq %rax, %rax\n    jnz   rw_leave", body)
+    body = re.sub(r"@(\w+) <- (%\w+)", r"movq  @\1, %rcx\n    movq  \2, (%r13,%rcx)", body)
+    body = re.sub(r"@(\w+)", lambda match: f"{offset(match[1])}(%rbx)", body)
+    body = re.sub(r"=([a-z]+)", lambda match: f"{_FRAME[match[1]]}(%rbp)", body)
+    body = re.sub(r"\b([A-Z][A-Z_]+)\b", lambda match: str(_NUMBERS[match[1]]), body)
+    body = re.sub(r" *#.*", "", body)
+    exported = "".join(f".globl {name}\n" for name in ENTRIES)
+    return exported + _ANSWERS + body

@@ -72,7 +72,8 @@ class Interface:
 
     def __init__(self, base: int) -> None:
         get_interface, get_version = (ctypes.cast(base, _Out)[place] for place in (0, 1))
-        assert get_interface and get_version
+        assert get_interface
+        assert get_version
         self.release = ctypes.CFUNCTYPE(ctypes.c_char_p)(get_version)().decode()
         table = ctypes.CFUNCTYPE(Pointer, ctypes.c_uint32)(get_interface)(VERSION)
         self.table: int | None = table

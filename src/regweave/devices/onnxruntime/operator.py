@@ -1,8 +1,6 @@
-"""A kernel of ours as an onnxruntime operator: what the caller says, and the block of memory that comes of
-it.
+"""A kernel of ours as an onnxruntime operator: what the caller says, and the memory that comes of it.
 
-    NativeOperator("Chain0", kernel=address, arguments=filled, channels_last=True, channels_in=96,
-    channels_out=64, ...)
+    NativeOperator("Chain0", kernel=address, arguments=filled, channels_last=True, channels_in=96, ...)
 
 describes `y = Chain0(x, extras...)` on float32 tensors: channels last [..., C] (positions are rows), or
 second [batch, C, ...] (positions are the pixels of one image). All dimensions but the channels may differ
@@ -122,8 +120,8 @@ def operator_block(operator: NativeOperator, interface: Interface, memory: int) 
 def _shape_words(operator: NativeOperator) -> str:
     where = "last" if operator.channels_last else "second"
     return (
-        f"regweave {operator.name}: the inputs' shapes are not as planned; expected {operator.channels_in}
-        channels " f"in the {where} dimension and further inputs of the planned shapes"
+        f"regweave {operator.name}: the inputs' shapes are not as planned; expected {operator.channels_in} "
+        f"channels in the {where} dimension and further inputs of the planned shapes"
     )
 
 

@@ -1,8 +1,8 @@
 """Operators of ours inside an onnxruntime session.
 
     options = onnxruntime.SessionOptions()
-    domain = register(options, [operator, ...])     # nodes of domain "regweave" with these op types now run
-    natively session = onnxruntime.InferenceSession(model, options)
+    domain = register(options, [operator, ...])   # nodes "regweave" of these op types now run natively
+    session = onnxruntime.InferenceSession(model, options)
 
 How an operator gets in: a shared library that we write ourselves (`shared_object`) is loaded twice, by us and
 by onnxruntime; it is one library, so the address that we store in its slot is where onnxruntime's call of
@@ -134,7 +134,8 @@ def _memory(interface: Interface) -> int:
             found = Pointer()
             create = interface.function("CreateCpuMemoryInfo")
             interface.check(create(_ARENA_ALLOCATOR, _DEFAULT_MEMORY, ctypes.byref(found)))
-            assert interface.table is not None and found.value is not None
+            assert interface.table is not None
+            assert found.value is not None
             _memories[interface.table] = found.value
         return _memories[interface.table]
 
