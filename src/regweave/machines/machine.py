@@ -36,7 +36,9 @@ class RegisterClass:
         if not self.saved <= set(self.registers):
             raise InputError(f"register class {self.name!r} saves a register that it does not have")
         if self.alignment < 1 or len(self.letter) != 1:
-            raise InputError(f"register class {self.name!r}: alignment must be >= 1 and the letter one character")
+            raise InputError(
+                f"register class {self.name!r}: alignment must be >= 1 and the letter one character"
+            )
 
     @property
     def count(self) -> int:
@@ -72,5 +74,6 @@ class Machine:
                 return entry
         names = [entry.name for entry in self.classes]
         raise InputError(
-            f"machine {self.name!r} has no register class {name!r}", nearest=nearest_names(name, names) or names
+            f"machine {self.name!r} has no register class {name!r}",
+            nearest=nearest_names(name, names) or names,
         )

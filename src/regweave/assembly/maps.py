@@ -1,0 +1,118 @@
+"""For people: the register map and the pressure profile of a listing, and what is live where.
+
+name   class    register  live
+acc    vector   zmm0      0..9 (loop+3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from regweave.assembly.flow import Flow
+from regweave.assembly.program import Program
+from regweave.assembly.variables import Variable
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variable: its class, registers, first and last operation at which it is live."""
+
+    name: str
+    register_class: str
+    registers: tuple[str, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class RegisterMap:
+    """Every variable's registers and live range (operation numbers; the hull, if there are holes)."""
+
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        cells = [("name", "class", "registers", "live")]
+        for row in self.rows:
+            shown = (
+                row.registers[0] if len(row.registers) == 1 else f"{row.registers[0]}..{row.registers[-1]}"
+            )
+            cells.append((row.name, row.register_class, shown, f"{row.first}..{row.last}"))
+        widths = [max(len(line[i]) for line in cells) for i in range(4)]
+        return "\n".join(
+            "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells
+        )
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """Registers in use per class: `profile[class][i]` while operation i runs, `most[class]`, and `limit[class]`."""
+
+    profile: Mapping[str, tuple[int, ...]]
+    limit: Mapping[str, int]
+
+    @property
+    def most(self) -> dict[str, int]:
+        """The peak per class."""
+        return {name: max(values, default=0) for name, values in self.profile.items()}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {most} of {self.limit[name]}" for name, most in self.most.items())
+
+
+def live_sets(program: Program, flow: Flow) -> list[int]:
+    """For each operation, the variables that hold a register while it runs: live after it, or written or read by it."""
+    result = [0] * len(program.forms)
+    for block in flow.blocks:
+        live = block.live_out
+        for i in range(block.stop - 1, block.start - 1, -1):
+            used, born = program.uses[i], program.defines[i]
+            before = (live & ~born) | used
+            result[i] = (
+                live | born | before if program.forms[i].lines > 1 else _both(live | born, before, program)
+            )
+            live = before
+    return result
+
+
+def _both(after: int, before: int, program: Program) -> int:
+    """In a single line a result may take the register of an operand that dies: count the larger side."""
+    return after if after.bit_count() >= before.bit_count() else before
+
+
+def measure_pressure(program: Program, flow: Flow) -> Pressure:
+    """The profile of a solved program."""
+    sets = live_sets(program, flow)
+    profile, limit = {}, {}
+    for register_class in program.machine.classes:
+        mine = 0
+        large: list[Variable] = []
+        for variable in program.variables:
+            if variable.register_class is register_class:
+                mine |= variable.bit
+                if variable.count > 1:
+                    large.append(variable)
+        profile[register_class.name] = tuple(
+            (live & mine).bit_count() + sum(v.count - 1 for v in large if live & v.bit) for live in sets
+        )
+        limit[register_class.name] = register_class.count
+    return Pressure(profile, limit)
+
+
+def register_map(program: Program, flow: Flow, registers: Mapping[Variable, Sequence[str]]) -> RegisterMap:
+    """The map of an allocated program, by first appearance."""
+    sets = live_sets(program, flow)
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for i, live in enumerate(sets):
+        while live:
+            v = live.bit_length() - 1
+            live ^= 1 << v
+            first.setdefault(v, i)
+            last[v] = i
+    rows = [
+        Row(v.name, v.register_class.name, tuple(r), first[v.id], last[v.id])  # type: ignore[union-attr]
+        for v, r in registers.items()
+        if v.id in first
+    ]
+    return RegisterMap(tuple(sorted(rows, key=lambda row: (row.first, row.last))))

@@ -1,0 +1,1 @@
+"""Devices: assemble, load and run what the planners made."""

@@ -1,0 +1,93 @@
+"""Text to machine code, in this process: LLVM's assembler through llvmlite.
+
+    >>> len(assemble(".intel_syntax noprefix\\n.globl f\\nf: ret\\n")) > 64
+    True
+
+The result is an ELF object file. A bad line becomes an AssemblyError that shows it, with LLVM's reason; see `diagnostics`
+for why that takes some doing.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+from regweave.devices.cpu.diagnostics import ERROR, Diagnostics, install
+from regweave.errors import AssemblyError, DeviceError
+
+_LOCK = threading.Lock()
+_PLACE = re.compile(r"<inline asm>:(\d+):(\d+): (?:error: )?([^\n]*)")
+_CHILD = """
+import sys
+from regweave.devices.cpu.assembler import emit
+emit(sys.stdin.read())
+"""
+
+
+@cache
+def _tools() -> tuple[Any, str, Diagnostics | None]:
+    """LLVM's target machine, its triple, and the diagnostics (None: errors would end the process)."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    target = llvm.Target.from_default_triple()
+    if not target.triple.startswith("x86_64"):
+        raise DeviceError(
+            f"this processor is {target.triple.partition('-')[0]}, not x86_64", fix="use the portable device"
+        )
+    return target.create_target_machine(reloc="pic", jit=False), target.triple, install()
+
+
+def emit(text: str) -> bytes:
+    """The object file of an assembly text. Errors go to the diagnostics, or end the process if there are none."""
+    import llvmlite.binding as llvm
+
+    machine, triple, _ = _tools()
+    quoted = text.replace("\\", "\\5c").replace('"', "\\22").replace("\n", "\\0a")
+    module = llvm.parse_assembly(f'target triple = "{triple}"\nmodule asm "{quoted}"\n')
+    return machine.emit_object(module)
+
+
+def assemble(text: str, *, name: str = "listing") -> bytes:
+    """The ELF object of an assembly text (Intel syntax wants its directive); AssemblyError with the offending line."""
+    with _LOCK:
+        diagnostics = _tools()[2]
+        if diagnostics is None:
+            _try_in_child(text, name)
+            return emit(text)
+        diagnostics.take()
+        image = emit(text)
+        errors = [message for severity, message in diagnostics.take() if severity == ERROR]
+    if errors:
+        raise _error(text, errors, name)
+    return image
+
+
+def _try_in_child(text: str, name: str) -> None:
+    """Assemble in a child process, whose death costs nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD], input=text, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise _error(text, _PLACE_SPLIT.split(done.stderr)[1:] or [done.stderr], name)
+
+
+_PLACE_SPLIT = re.compile(r"(?=<inline asm>:)")
+
+
+def _error(text: str, messages: list[str], name: str) -> AssemblyError:
+    """The first message as an error, with the line that it is about."""
+    match = _PLACE.search(messages[0])
+    if match is None:
+        return AssemblyError(f"{name} could not be assembled: {messages[0].strip()}")
+    number, reason = int(match[1]), match[3]
+    lines = text.splitlines()
+    line = lines[number - 1].strip() if number <= len(lines) else ""
+    more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
+    return AssemblyError(f"{reason}: `{line}`{more}", where=f"{name}, line {number}")

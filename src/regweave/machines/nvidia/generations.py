@@ -1,0 +1,42 @@
+"""NVIDIA's generations, from sm_75 (which has no tf32) to sm_120.
+
+Costs follow the throughput table of the CUDA programming guide: 64 results per clock and
+multiprocessor for integer, logic, select and byte-permute instructions, 32 for warp shuffles and
+shared-memory words. A step that runs at half the rate costs two issue slots.
+"""
+
+from __future__ import annotations
+
+from regweave.machines.gpu import StepCosts, WarpMachine
+from regweave.machines.machine import RegisterClass
+from regweave.machines.nvidia.instructions import INSTRUCTIONS
+
+_COSTS = StepCosts(
+    shuffle=2, select=1, permute=1, move=1, logic=1, test=1, convert=1, shared_store=2, shared_load=2
+)
+# R255 reads as zero, so 255 can be handed out
+_GENERAL = RegisterClass("general", "r", tuple(f"R{number}" for number in range(255)), 32)
+
+
+def _generation(name: str, title: str, generation: int) -> WarpMachine:
+    return WarpMachine(
+        name=name,
+        family="nvidia",
+        title=title,
+        lanes=32,
+        classes=(_GENERAL,),
+        generation=generation,
+        costs=_COSTS,
+        shuffle_widths=(2, 4, 8, 16, 32),
+        shared_banks=32,
+        instructions={key: entry for key, entry in INSTRUCTIONS.items() if entry.since <= generation},
+    )
+
+
+SM_75 = _generation("sm_75", "NVIDIA Turing", 75)
+SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 80)
+SM_90A = _generation("sm_90a", "NVIDIA Hopper (H100, H200)", 90)
+SM_100A = _generation("sm_100a", "NVIDIA Blackwell (B200)", 100)
+SM_120 = _generation("sm_120", "NVIDIA Blackwell (RTX 50)", 120)
+
+MACHINES = {machine.name: machine for machine in (SM_75, SM_80, SM_90A, SM_100A, SM_120)}

@@ -1,0 +1,280 @@
+"""Vector entries (32-bit floats unless said otherwise), for AVX-512 and AVX2+FMA under the same names.
+
+Only three things differ between the two: the width, how lanes are masked (a k register, or a vector whose lanes are
+all ones or zeros), and whether one element in memory can be repeated to all lanes inside an instruction. On AVX2 a
+repeated operand costs a scratch register and a `vbroadcastss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from regweave.machines.instructions import Instruction, Pattern
+from regweave.machines.x86 import meanings
+
+
+def _meaning(name: str) -> Callable[..., Any]:
+    """The function of that name; `and` and `or` are Python's words, so theirs end in an underscore."""
+    return getattr(meanings, name, None) or getattr(meanings, f"{name}_")
+
+
+def vector_table(wide: bool) -> tuple[Instruction, ...]:
+    """The entries for AVX-512 (`wide`) or AVX2."""
+
+    def last(operands: str, line: str, **notes: float) -> tuple[Pattern, ...]:
+        """Patterns whose last operand is a register, memory, or one repeated element; `operands` ends before it."""
+        if wide:
+            return (Pattern(f"{operands} b:v|m|b", line, **notes),)  # type: ignore[arg-type]
+        count = len(operands.split())
+        scratch = line.replace(f"%{count}", f"%{count + 1}")
+        repeated = Pattern(
+            f"{operands} b:b ~t:v", (f"vbroadcastss %={count + 1}, %{count}", scratch), **notes
+        )  # type: ignore[arg-type]
+        return (Pattern(f"{operands} b:v|m", line, **notes), repeated)  # type: ignore[arg-type]
+
+    def three(
+        name: str, mnemonic: str, help: str, latency: float = 4, throughput: float = 0.5
+    ) -> Instruction:
+        """`d = a op b`."""
+        patterns = last("d:v a:v", f"{mnemonic} %=0, %1, %2", latency=latency, throughput=throughput)
+        return Instruction(name, patterns, _meaning(name), help)
+
+    def accumulate(name: str, mnemonic: str, help: str) -> Instruction:
+        """`d = f(d, a, b)` with a fused multiply-add."""
+        patterns = last("d:v a:v", f"{mnemonic} %+0, %1, %2", latency=4, throughput=0.5)
+        return Instruction(name, patterns, _meaning(name), help)
+
+    def unary(name: str, line: str, help: str, latency: float = 4) -> Instruction:
+        """`d = f(a)`, a register only."""
+        return Instruction(name, (Pattern("d:v a:v", line, latency=latency),), _meaning(name), help)
+
+    def rounding(name: str, mode: int, help: str) -> Instruction:
+        mnemonic = "vrndscaleps" if wide else "vroundps"
+        patterns = last("d:v", f"{mnemonic} %=0, %1, {mode}", latency=8)
+        return Instruction(name, patterns, _meaning(name), help)
+
+    def compare(name: str, predicate: int, help: str) -> Instruction:
+        mask = "k" if wide else "v"
+        patterns = last(f"d:{mask} a:v", f"vcmpps %=0, %1, %2, {predicate}", latency=4)
+        return Instruction(name, patterns, _meaning(name), help)
+
+    def integer(name: str, mnemonic: str, help: str) -> Instruction:
+        patterns = last("d:v a:v", f"{mnemonic} %=0, %1, %2", latency=1)
+        return Instruction(name, patterns, _meaning(name), help)
+
+    return (
+        Instruction(
+            "load", (Pattern("d:v from:m", "vmovups %=0, %1", latency=7),), meanings.move, "d = memory"
+        ),
+        Instruction("store", (Pattern("to:m a:v", "vmovups %0, %1"),), meanings.move, "memory = a"),
+        Instruction(
+            "store_stream",
+            (Pattern("to:m a:v", "vmovntps %0, %1"),),
+            meanings.move,
+            "memory = a, past the caches; the address must be a multiple of the vector's bytes",
+        ),
+        Instruction(
+            "load_first", (Pattern("d:v from:s", "vmovss %=0:x, %1"),), None, "lane 0 = memory, others 0"
+        ),
+        Instruction("store_first", (Pattern("to:s a:v", "vmovss %0, %1:x"),), None, "memory = lane 0 of a"),
+        Instruction(
+            "broadcast",
+            (
+                Pattern("d:v from:s", "vbroadcastss %=0, %1", latency=7, throughput=0.5),
+                Pattern("d:v from:v", "vbroadcastss %=0, %1:x", latency=3),
+                Pattern("d:v from:r", ("vmovd %=0:x, %1:d", "vbroadcastss %=0, %+0:x"), latency=6),
+            ),
+            meanings.broadcast,
+            "every lane = one element of memory, lane 0 of a register, or the low 32 bits of a general register",
+        ),
+        Instruction(
+            "zero", (Pattern("d:v", "vxorps %=0:x, %=0:x, %=0:x", latency=0),), meanings.zero, "d = 0"
+        ),
+        Instruction("move", (Pattern("d:v a:v", "vmovaps %=0, %1", latency=1),), meanings.move, "d = a"),
+        three("add", "vaddps", "d = a + b"),
+        three("sub", "vsubps", "d = a - b"),
+        three("mul", "vmulps", "d = a * b"),
+        three("div", "vdivps", "d = a / b", 11, 5),
+        three("max", "vmaxps", "d = a if a > b else b (so b where either is NaN)"),
+        three("min", "vminps", "d = a if a < b else b (so b where either is NaN)"),
+        three("max_nan", "vmaxps", "d = max(a, b) where a is a limit: NaN where b is NaN"),
+        three("min_nan", "vminps", "d = min(a, b) where a is a limit: NaN where b is NaN"),
+        accumulate("fma", "vfmadd231ps", "d = a * b + d, one rounding"),
+        accumulate("fnma", "vfnmadd231ps", "d = d - a * b, one rounding"),
+        accumulate("fms", "vfmsub231ps", "d = a * b - d, one rounding"),
+        accumulate("mul_add", "vfmadd213ps", "d = d * a + b, one rounding (Horner's step)"),
+        Instruction(
+            "fma_to",
+            (Pattern("d:v a:v b:v c:v", ("vmovaps %=0, %3", "vfmadd231ps %+0, %1, %2"), latency=4),),
+            meanings.fma_to,
+            "d = a * b + c, one rounding",
+        ),
+        Instruction(
+            "sqrt", last("d:v", "vsqrtps %=0, %1", latency=18), meanings.sqrt, "d = square root of a"
+        ),
+        unary("abs", "vandps %=0, %1, %#7fffffff", "d = |a|", 1),
+        unary("negate", "vxorps %=0, %1, %#80000000", "d = -a", 1),
+        three("and", "vandps", "d = a & b, bitwise", 1),
+        three("or", "vorps", "d = a | b, bitwise", 1),
+        three("xor", "vxorps", "d = a ^ b, bitwise", 1),
+        three("andnot", "vandnps", "d = ~a & b, bitwise", 1),
+        rounding("round_nearest", 8, "d = a rounded to an integer, ties to even"),
+        rounding("floor", 9, "d = a rounded down"),
+        rounding("ceil", 10, "d = a rounded up"),
+        integer("add_int", "vpaddd", "d = a + b on 32-bit integers"),
+        integer("sub_int", "vpsubd", "d = a - b on 32-bit integers"),
+        unary("to_int", "vcvtps2dq %=0, %1", "d = a as 32-bit integers, ties to even"),
+        unary("from_int", "vcvtdq2ps %=0, %1", "d = 32-bit integers as floats"),
+        compare("compare_less", 17, "lanes where a < b (false where unordered)"),
+        compare("compare_less_equal", 18, "lanes where a <= b (false where unordered)"),
+        compare("compare_equal", 0, "lanes where a == b (false where unordered)"),
+        compare("compare_unordered", 3, "lanes where a or b is NaN"),
+        *(_wide_only() if wide else _narrow_only()),
+    )
+
+
+def _wide_only() -> tuple[Instruction, ...]:
+    """Masks in k registers; a hardware scale by a power of two."""
+    return (
+        Instruction(
+            "load_masked",
+            (Pattern("d:v from:m lanes:k", "vmovups %=0{%2}{z}, %1", latency=7),),
+            meanings.load_masked,
+            "d = memory in the mask's lanes, 0 in the others; nothing is read there",
+        ),
+        Instruction(
+            "store_masked",
+            (Pattern("to:m a:v lanes:k", "vmovups %0{%2}, %1"),),
+            meanings.store_masked,
+            "memory = a in the mask's lanes; nothing is written in the others",
+        ),
+        Instruction(
+            "select",
+            (Pattern("d:v lanes:k x:v y:v", "vblendmps %=0{%1}, %3, %2", latency=1),),
+            meanings.select,
+            "d = x in the mask's lanes, y in the others",
+        ),
+        Instruction(
+            "select_less",
+            (
+                Pattern(
+                    "d:v a:v b:v|m|b x:v y:v ~t:k", ("vcmpps %=5, %1, %2, 17", "vblendmps %=0{%5}, %4, %3")
+                ),
+            ),
+            meanings.select_less,
+            "d = x where a < b, y elsewhere (also where unordered)",
+        ),
+        Instruction(
+            "power_of_two_scale",
+            (Pattern("d:v a:v n:v", "vscalefps %=0, %1, %2", latency=4),),
+            meanings.power_of_two_scale,
+            "d = a * 2^n for an integral n",
+        ),
+        Instruction(
+            "mask_from_count",
+            (
+                Pattern(
+                    "d:k n:r ~c:r ~m:r",
+                    (
+                        "mov %=2:d, 16",
+                        "cmp %1, %2",
+                        "cmovb %+2, %1",
+                        "mov %=3:d, -1",
+                        "bzhi %+3:d, %+3:d, %2:d",
+                        "kmovw %=0, %3:d",
+                    ),
+                    flags="lost",
+                ),
+            ),
+            meanings.mask_from_count,
+            "lanes below n, for 0 <= n < 2^31",
+        ),
+        Instruction("mask_all", (Pattern("d:k", "kxnorw %=0, %=0, %=0"),), meanings.mask_all, "all lanes"),
+        Instruction(
+            "mask_and", (Pattern("d:k a:k b:k", "kandw %=0, %1, %2"),), meanings.mask_and, "lanes in both"
+        ),
+        Instruction(
+            "mask_or", (Pattern("d:k a:k b:k", "korw %=0, %1, %2"),), meanings.mask_or, "lanes in either"
+        ),
+    )
+
+
+def _narrow_only() -> tuple[Instruction, ...]:
+    """Masks in vectors of all ones or zeros; the scale by a power of two in two integer-made factors."""
+    return (
+        Instruction(
+            "load_masked",
+            (Pattern("d:v from:m lanes:v", "vmaskmovps %=0, %2, %1", latency=8),),
+            meanings.load_masked,
+            "d = memory in the mask's lanes, 0 in the others; nothing is read there",
+        ),
+        Instruction(
+            "store_masked",
+            (Pattern("to:m a:v lanes:v", "vmaskmovps %0, %2, %1"),),
+            meanings.store_masked,
+            "memory = a in the mask's lanes; nothing is written in the others",
+        ),
+        Instruction(
+            "select",
+            (Pattern("d:v lanes:v x:v y:v", "vblendvps %=0, %3, %2, %1", latency=3),),
+            meanings.select,
+            "d = x in the mask's lanes, y in the others",
+        ),
+        Instruction(
+            "select_less",
+            (
+                Pattern(
+                    "d:v a:v b:v|m x:v y:v ~t:v", ("vcmpps %=5, %1, %2, 17", "vblendvps %=0, %4, %3, %5")
+                ),
+                Pattern(
+                    "d:v a:v b:b x:v y:v ~t:v",
+                    ("vbroadcastss %=5, %2", "vcmpps %+5, %1, %+5, 17", "vblendvps %=0, %4, %3, %5"),
+                ),
+            ),
+            meanings.select_less,
+            "d = x where a < b, y elsewhere (also where unordered)",
+        ),
+        Instruction(
+            "power_of_two_scale",
+            (
+                Pattern(
+                    "d:v a:v n:v ~i:v ~h:v",
+                    (
+                        "vmaxps %=3, %2, %#c3960000",  # -300
+                        "vminps %+3, %+3, %#43960000",  # 300
+                        "vcvtps2dq %+3, %+3",
+                        "vpsrad %=4, %3, 1",
+                        "vpsubd %+3, %+3, %4",
+                        "vpaddd %+4, %+4, %#0000007f",
+                        "vpslld %+4, %+4, 23",
+                        "vmulps %+4, %1, %+4",
+                        "vpaddd %+3, %+3, %#0000007f",
+                        "vpslld %+3, %+3, 23",
+                        "vmulps %=0, %4, %3",
+                    ),
+                    latency=18,
+                ),
+            ),
+            meanings.power_of_two_scale,
+            "d = a * 2^n for an integral n",
+        ),
+        Instruction(
+            "mask_from_count",
+            (
+                Pattern(
+                    "d:v n:r",
+                    ("vmovd %=0:x, %1:d", "vpbroadcastd %=0, %+0:x", "vpcmpgtd %=0, %+0, %#iota"),
+                ),
+            ),
+            meanings.mask_from_count,
+            "lanes below n, for 0 <= n < 2^31",
+        ),
+        Instruction("mask_all", (Pattern("d:v", "vpcmpeqd %=0, %=0, %=0"),), meanings.mask_all, "all lanes"),
+        Instruction(
+            "mask_and", (Pattern("d:v a:v b:v", "vandps %=0, %1, %2"),), meanings.mask_and, "lanes in both"
+        ),
+        Instruction(
+            "mask_or", (Pattern("d:v a:v b:v", "vorps %=0, %1, %2"),), meanings.mask_or, "lanes in either"
+        ),
+    )
