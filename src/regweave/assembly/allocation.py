@@ -1,10 +1,11 @@
 """Register assignment: every variable gets its registers once, before anything runs.
 
-Two variables interfere if one is written while the other is live. Interference is kept one-sided (for each variable, what
-was live where it was written) and each register keeps the union over its tenants, so that "is register r free for v?" is two
-ANDs of integers, however many variables there are. Variables are taken in the order of first appearance, which needs
-no more registers than are live at once in straight-line code. Should that fail (pinned registers, tuples, values that live around
-loops), they are taken again, hardest first, before anything is refused.
+Two variables interfere if one is written while the other is live. Interference is kept one-sided (for each
+variable, what was live where it was written) and each register keeps the union over its tenants, so that "is
+register r free for v?" is two ANDs of integers, however many variables there are. Variables are taken in the
+order of first appearance, which needs no more registers than are live at once in straight-line code. Should
+that fail (pinned registers, tuples, values that live around loops), they are taken again, hardest first,
+before anything is refused.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ from dataclasses import dataclass
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
 from regweave.assembly.variables import Variable
-from regweave.machines import RegisterClass
 
 
 @dataclass(frozen=True)
 class Interference:
-    """`beside[v]`: variables live where v is written; `blocked[register]`: variables live where it is destroyed;
-    `order`: the variables that occur, by first appearance."""
+    """`beside[v]`: variables live where v is written; `blocked[register]`: variables live where it is
+    destroyed; `order`: the variables that occur, by first appearance."""
 
     beside: Sequence[int]
     blocked: dict[str, int]
@@ -80,7 +80,8 @@ class Stuck(Exception):  # noqa: N818 - a message between passes, never shown
 def assign(
     program: Program, interference: Interference, withheld: Iterable[str] = ()
 ) -> dict[Variable, tuple[str, ...]]:
-    """Registers for every variable that occurs; Stuck if there are too few. `withheld` registers are given to nobody."""
+    """Registers for every variable that occurs; Stuck if there are too few. `withheld` registers are given to
+    nobody."""
     withheld = frozenset(withheld)
     try:
         return _colour(program, interference, interference.order, withheld)
@@ -128,9 +129,9 @@ def _colour(
         give(v, (pin,))
     for v in later:
         variable = variables[v]
-        registers = free_lists[variable.register_class.name]  # type: ignore[union-attr]
+        registers = free_lists[variable.register_class.name]
         if variable.count > 1:
-            give(v, _run(variable, variable.register_class.registers, frozenset(registers), fits))  # type: ignore[union-attr]
+            give(v, _run(variable, frozenset(registers), fits))
             continue
         chosen = None
         if v in wishes:
@@ -153,11 +154,10 @@ def _colour(
     return {variables[v]: registers for v, registers in places.items()}
 
 
-def _run(
-    variable: Variable, registers: Sequence[str], allowed: frozenset[str], fits: Callable[[int, str], bool]
-) -> tuple[str, ...]:
+def _run(variable: Variable, allowed: frozenset[str], fits: Callable[[int, str], bool]) -> tuple[str, ...]:
     """The first run of consecutive registers, suitably aligned, that is free for a tuple."""
-    register_class: RegisterClass = variable.register_class  # type: ignore[assignment]
+    register_class = variable.register_class
+    registers = register_class.registers
     step = max(variable.alignment, register_class.alignment)
     for start in range(0, len(registers) - variable.count + 1, step):
         run = tuple(registers[start : start + variable.count])
@@ -182,7 +182,8 @@ def _pin_reason(program: Program, interference: Interference, v: int, tenants: i
 
 
 def _hardest_first(program: Program, interference: Interference) -> list[int]:
-    """Chaitin's order: whoever has few neighbours is set aside and coloured last, tuples counting their size."""
+    """Chaitin's order: whoever has few neighbours is set aside and coloured last, tuples counting their
+    size."""
     variables = program.variables
     present = 0
     for v in interference.order:
@@ -196,7 +197,7 @@ def _hardest_first(program: Program, interference: Interference) -> list[int]:
             neighbours[u] |= variables[v].bit
     same: dict[str, int] = {}
     for v in interference.order:
-        name = variables[v].register_class.name  # type: ignore[union-attr]
+        name = variables[v].register_class.name
         same[name] = same.get(name, 0) | variables[v].bit
     remaining = set(interference.order)
     left = present
@@ -204,8 +205,8 @@ def _hardest_first(program: Program, interference: Interference) -> list[int]:
     while remaining:
 
         def weight(v: int) -> tuple[int, int]:
-            name = variables[v].register_class.name  # type: ignore[union-attr]
-            return (variables[v].count, (neighbours[v] & left & same[name]).bit_count())  # noqa: B023 - used at once
+            name = variables[v].register_class.name
+            return (variables[v].count, (neighbours[v] & left & same[name]).bit_count())  # noqa: B023
 
         easiest = min(remaining, key=weight)
         remaining.discard(easiest)

@@ -14,10 +14,10 @@
     ...
     listing = b.finish()
 
-Nothing is allocated while emitting: `finish` analyses the whole sequence (blocks, liveness through loops and local
-routines), assigns registers and prints. Reserved keywords (the `arguments`) are pinned to the calling convention's
-registers. An operand may be a variable (looked up by identity), a name (a str: looked up among the registered
-variables), a memory operand, an int, or the label of a jump.
+Nothing is allocated while emitting: `finish` analyses the whole sequence (blocks, liveness through loops and
+local routines), assigns registers and prints. Reserved keywords (the `arguments`) are pinned to the calling
+convention's registers. An operand may be a variable (looked up by identity), a name (a str: looked up among
+the registered variables), a memory operand, an int, or the label of a jump.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from regweave.assembly.listing import Listing, print_text
 from regweave.assembly.program import Program
 from regweave.assembly.variables import Immediate, Label, Memory, Variable
 from regweave.errors import AssemblyError, nearest_names
+from regweave.machines import AssemblyMachine
 from regweave.machines.forms import Form
 from regweave.machines.instructions import Pattern
-from regweave.machines.x86 import VectorMachine
 
 
 class Builder:
-    """Collects the operations of one function called `name` whose parameters are the reserved keywords `arguments`."""
+    """Collects the operations of one function called `name` whose parameters are the reserved keywords
+    `arguments`."""
 
-    def __init__(self, machine: VectorMachine, *, name: str, arguments: Sequence[str] = ()) -> None:
+    def __init__(self, machine: AssemblyMachine, *, name: str, arguments: Sequence[str] = ()) -> None:
         if not name.isidentifier():
             raise AssemblyError(f"{name!r} cannot be a symbol", expected="letters, digits and underscores")
         if len(arguments) > len(machine.arguments):
@@ -135,7 +136,8 @@ class Builder:
         scale: int = 1,
         repeat: bool = False,
     ) -> Memory:
-        """Memory at base + index * scale + offset (bytes). With `repeat` its one element goes to all lanes."""
+        """Memory at base + index * scale + offset (bytes). With `repeat` its one element goes to all
+        lanes."""
         base = self[base] if isinstance(base, str) else base
         index = self[index] if isinstance(index, str) else index
         for variable in (base, index):
@@ -172,17 +174,18 @@ class Builder:
             )
         start = -(-(self._stack or 0) // align) * align
         self._stack = start + size
-        return Memory("m", "rbp", start)
+        return Memory("m", self.machine.frame_register, start)
 
     def _pooled(self, content: bytes, kind: str, align: int = 0) -> Memory:
         align = align or min(64, len(content))
         symbol = self._pool.setdefault((content, align), f".L{self.name}_data{len(self._pool)}")
-        return Memory(kind, f"rip+{symbol}")
+        return Memory(kind, self.machine.data_base(symbol))
 
     # -- operations -----------------------------------------------------------------------------------------------
 
     def emit(self, name: str, *operands: Any) -> None:
-        """Add the operation `name` of the machine's table; AssemblyError if it does not take these operands."""
+        """Add the operation `name` of the machine's table; AssemblyError if it does not take these
+        operands."""
         try:
             form = self._forms_of[(name, *[o.kind for o in operands])]
         except (KeyError, AttributeError):
@@ -202,7 +205,8 @@ class Builder:
         self._defines.append(born)
 
     def emit_template(self, pattern: Pattern | str, *operands: Any, constraints: str | None = None) -> None:
-        """Add a template of your own: `vpermps %=0, %1, %2`. Constraints default to the operands' own classes."""
+        """Add a template of your own: `vpermps %=0, %1, %2`. Constraints default to the operands' own
+        classes."""
         bound = tuple(self._operand("", operand) for operand in operands)
         if isinstance(pattern, str):
             if constraints is None:
@@ -344,7 +348,8 @@ class Builder:
         return self.constant(int(word, 16))
 
     def _note_flags(self, form: Form) -> None:
-        """Check that flags are read right behind what set them: nothing between may change them, no label either."""
+        """Check that flags are read right behind what set them: nothing between may change them, no label
+        either."""
         if form.flags == "read":
             if self._flags != "set":
                 why = "a label stands between" if self._flags is None else f"{self._flags!r} changed them"
@@ -361,7 +366,8 @@ class Builder:
     def finish(self) -> Listing:
         """Analyse, assign registers, print.
 
-        RegisterError lists what is live if registers run out; AssemblyError for reads of what was never written.
+        RegisterError lists what is live if registers run out; AssemblyError for reads of what was never
+        written.
         """
         if (
             self._forms == []
@@ -377,7 +383,7 @@ class Builder:
         unwritten = flow.live_at_entry & ~given
         if unwritten:
             raise unwritten_error(program, unwritten)
-        withheld = ("rbp",) if self._stack is not None else ()
+        withheld = (self.machine.frame_register,) if self._stack is not None else ()
         try:
             registers = assign(program, interfere(program, flow), withheld)
         except Stuck as stuck:
@@ -398,7 +404,7 @@ class Builder:
                 if tail:
                     lines.append(".byte " + ",".join(map(str, content[-tail:])))
         return Program(
-            self.name, self.machine, self._variables, self._arguments, self._forms, self._operands, self._uses,
-            self._defines, self._labels, self._controls, self._breaks, self._extra, self._copies, self._comments,
-            "\n".join(lines), self._stack,
+            self.name, self.machine, self._variables, self._arguments, self._forms, self._operands,
+            self._uses, self._defines, self._labels, self._controls, self._breaks, self._extra, self._copies,
+            self._comments, "\n".join(lines), self._stack,
         )  # fmt: skip

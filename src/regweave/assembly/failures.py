@@ -1,4 +1,5 @@
-"""The two errors that need the whole analysis to explain: registers ran out, and a read of what was never written."""
+"""The two errors that need the whole analysis to explain: registers ran out, and a read of what was never
+written."""
 
 from __future__ import annotations
 
@@ -28,7 +29,6 @@ def register_error(program: Program, flow: Flow, stuck: Stuck, withheld: Iterabl
     """Shows the point of highest pressure on the class that ran out, and everything that is live there."""
     variable = stuck.variable
     register_class = variable.register_class
-    assert register_class is not None
     limit = register_class.count - len(set(withheld) & set(register_class.registers))
     sets = live_sets(program, flow)
     profile = measure_pressure(program, flow).profile[register_class.name]

@@ -1,10 +1,10 @@
 """Where every variable is live: blocks, and a data-flow analysis over loops, branches and local routines.
 
-A variable is live where its value may still be read. Sets of variables are integers; a block needs two operations
-per round. A local routine (reached by `call`, ended by `ret`) is summarised first: what it may read from its caller and
-what it always writes. Callers see the summary; then the routine itself is solved with everything that is live after any of
-its calls as live at its end. So a routine's variables interfere with whatever is live across its calls, and a call
-costs no spills.
+A variable is live where its value may still be read. Sets of variables are integers; a block needs two
+operations per round. A local routine (reached by `call`, ended by `ret`) is summarised first: what it may
+read from its caller and what it always writes. Callers see the summary; then the routine itself is solved
+with everything that is live after any of its calls as live at its end. So a routine's variables interfere
+with whatever is live across its calls, and a call costs no spills.
 
     uses    acc  = 0b001 ...   live before = uses | (live after & ~defines)
 """
@@ -46,7 +46,8 @@ class Flow:
 
 
 def solve(program: Program) -> Flow:
-    """Blocks and live sets of a program; AssemblyError for unknown labels, recursion, or code that falls into a routine."""
+    """Blocks and live sets of a program; AssemblyError for unknown labels, recursion, or code that falls into
+    a routine."""
     blocks = _blocks(program)
     routines = tuple(dict.fromkeys(b.callee for b in blocks if b.callee is not None))
     regions = {0: _region(program, blocks, 0)}

@@ -8,15 +8,15 @@ print(listing.annotated())    # the text with the author's names beside the regi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.maps import Pressure, RegisterMap, measure_pressure, register_map
-from regweave.assembly.program import Program, repr_operand
-from regweave.assembly.variables import Variable
+from regweave.assembly.program import Program
+from regweave.assembly.variables import Memory, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,44 +52,38 @@ class Listing:
 def print_text(
     program: Program, registers: Mapping[Variable, tuple[str, ...]], *, annotate: bool = False
 ) -> str:
-    """The whole function as assembly (Intel syntax), the constants behind it in a section of their own."""
+    """The whole function as assembly, the constants behind it in a section of their own."""
     machine = program.machine
-    texts: dict[Any, Any] = {v: r[0] if v.count == 1 else r for v, r in registers.items()}
-    saved_set = frozenset().union(*(c.saved for c in machine.classes))
-    framed = program.stack_bytes is not None
-    used = {register for run in registers.values() for register in run} | {
-        r for f in program.forms for r in f.clobbers
-    }
-    order = machine.register_class("general").registers
-    saved = [r for r in order if r in saved_set and (r in used or (framed and r == "rbp"))]
-    vector_used = any(v.register_class.name == "vector" for v in registers)  # type: ignore[union-attr]
-    enter, leave = _frame(saved, program.stack_bytes, vector_used)
-    prefix = f".L{program.name}_"
-    out = [
-        ".intel_syntax noprefix",
-        ".text",
-        f".globl {program.name}",
-        ".p2align 6",
-        f"{program.name}:",
-        *enter,
-    ]
+    texts: dict[Any, Any] = {v: run[0] if v.count == 1 else run for v, run in registers.items()}
+    enter, leave = _frame(program, registers)
+    out = [*machine.head(program.name), *enter]
     places: dict[int, list[str]] = {}
     for name, at in program.labels.items():
-        places.setdefault(at, []).append(f"{prefix}{name}:")
-    views = machine.views
-    get = texts.get
-    forms = program.forms
+        places.setdefault(at, []).append(f".L{program.name}_{name}:")
+    views, get, address = machine.views, texts.get, machine.address
+    forms, controls = program.forms, program.controls
     start = 0
-    controls = program.controls
     for stop in (*sorted(places), len(forms)):
         for i in range(start, stop):
             form = forms[i]
-            row = [get(o) or o.text(texts) for o in program.operands[i]]
+            row = []
+            for operand in program.operands[i]:
+                text = get(operand)
+                if text is None:
+                    if type(operand) is Memory:
+                        base, index = operand.base, operand.index
+                        text = address(
+                            texts[base] if type(base) is Variable else base,  # type: ignore[arg-type]
+                            None if index is None else texts[index],
+                            operand.scale,
+                            operand.offset,
+                        )
+                    else:
+                        text = operand.shown
+                row.append(text)
             if annotate:
-                names = ", ".join(repr_operand(o) for o in program.operands[i])
-                out.append(f"# {i}: {form.name} {names}".rstrip())
-                if i in program.comments:
-                    out[-1] += f"  -- {program.comments[i]}"
+                remark = f"  ({program.comments[i]})" if i in program.comments else ""
+                out.append(f"# {i}: {program.shown(i)}{remark}")
             copy = form.copy
             if copy is not None and row[copy[0]] == row[copy[1]]:
                 if form.rest:
@@ -106,24 +100,15 @@ def print_text(
     return "\n".join(out) + "\n"
 
 
-def _frame(saved: list[str], stack_bytes: int | None, vector_used: bool) -> tuple[list[str], list[str]]:
-    """The lines that enter the function and those before its `ret`.
-
-    With a stack, rbp points to a block of `stack_bytes` that starts at a multiple of 64, above it the old stack
-    pointer. So slots keep their addresses inside local routines, and calls find the stack aligned.
-    """
-    enter = [f"push {register}" for register in saved]
-    leave = [f"pop {register}" for register in reversed(saved)]
-    if stack_bytes is not None:
-        size = (stack_bytes + 7) // 8 * 8
-        enter += [
-            "mov rax, rsp",
-            f"sub rsp, {size + 8}",
-            "and rsp, -64",
-            f"mov [rsp+{size}], rax",
-            "mov rbp, rsp",
-        ]
-        leave = [f"mov rsp, [rbp+{size}]", *leave]
-    if vector_used:
-        leave = ["vzeroupper", *leave]
-    return enter, leave
+def _frame(
+    program: Program, registers: Mapping[Variable, tuple[str, ...]]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """What the machine wants around the body: registers kept, stack, vectors."""
+    machine = program.machine
+    used = {register for run in registers.values() for register in run}
+    used.update(register for form in set(program.forms) for register in form.clobbers)
+    if program.stack_bytes is not None:
+        used.add(machine.frame_register)
+    saved = [r for c in machine.classes for r in c.registers if r in c.saved and r in used]
+    vectors = not used.isdisjoint(machine.register_class("vector").registers)
+    return machine.frame(saved, program.stack_bytes, vectors)

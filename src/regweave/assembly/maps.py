@@ -46,7 +46,8 @@ class RegisterMap:
 
 @dataclass(frozen=True)
 class Pressure:
-    """Registers in use per class: `profile[class][i]` while operation i runs, `most[class]`, and `limit[class]`."""
+    """Registers in use per class: `profile[class][i]` while operation i runs, `most[class]`, and
+    `limit[class]`."""
 
     profile: Mapping[str, tuple[int, ...]]
     limit: Mapping[str, int]
@@ -61,7 +62,8 @@ class Pressure:
 
 
 def live_sets(program: Program, flow: Flow) -> list[int]:
-    """For each operation, the variables that hold a register while it runs: live after it, or written or read by it."""
+    """For each operation, the variables that hold a register while it runs: live after it, or written or read
+    by it."""
     result = [0] * len(program.forms)
     for block in flow.blocks:
         live = block.live_out
@@ -111,7 +113,7 @@ def register_map(program: Program, flow: Flow, registers: Mapping[Variable, Sequ
             first.setdefault(v, i)
             last[v] = i
     rows = [
-        Row(v.name, v.register_class.name, tuple(r), first[v.id], last[v.id])  # type: ignore[union-attr]
+        Row(v.name, v.register_class.name, tuple(r), first[v.id], last[v.id])
         for v, r in registers.items()
         if v.id in first
     ]

@@ -1,7 +1,8 @@
 """Forms: a pattern bound to kinds of operands and ready to print.
 
-A generator emits the same few shapes thousands of times (`fma` of three vector registers; `fma` with the last one in
-memory). Each shape is worked out once and kept, so that emitting is one dictionary look-up and printing one `%`:
+A generator emits the same few shapes thousands of times (`fma` of three vector registers; `fma` with the last
+one in memory). Each shape is worked out once and kept, so that emitting is one dictionary look-up and
+printing one `%`:
 
     >>> from regweave.machines.x86 import AVX512
     >>> form = AVX512.table.form("fma", ("v", "v", "m"))
@@ -28,10 +29,11 @@ _COPY = re.compile(r"\w+ %s, %s")
 class Form:
     """One pattern for one tuple of operand kinds.
 
-    `reads` and `writes` are operand numbers (an operand may be in both; memory operands only read their address).
-    `text` prints all lines with `%s` for tokens. `constants` are words that follow the operands, `names` registered
-    names that follow those. `copy` is (destination, source) if the first line only moves one register to another:
-    `rest` then prints the other lines. `special` says that emitting needs more than the operand masks.
+    `reads` and `writes` are operand numbers (an operand may be in both; memory operands only read their
+    address). `text` prints all lines with `%s` for tokens. `constants` are words that follow the operands,
+    `names` registered names that follow those. `copy` is (destination, source) if the first line only moves
+    one register to another: `rest` then prints the other lines. `special` says that emitting needs more than
+    the operand masks.
     """
 
     __slots__ = (
@@ -194,8 +196,9 @@ def _picker(
 class Table:
     """A machine's instructions by name, with the forms worked out so far.
 
-    `memory` maps a memory letter to the text around an address, `"#"` to that around a table constant. `moves` are
-    the mnemonics that only copy a register: such a line vanishes when both sides get the same register.
+    `memory` maps a memory letter to the text around an address, `"#"` to that around a table constant.
+    `moves` are the mnemonics that only copy a register: such a line vanishes when both sides get the same
+    register.
     """
 
     def __init__(
@@ -260,7 +263,8 @@ KIND_WORDS = {"m": "memory", "b": "repeated memory", "c": "constant", "i": "imme
 
 
 def takes(operand: Operand, kind: str) -> bool:
-    """Whether an operand's constraint is satisfied by a kind ("v", "v4" for four registers, "m", "i", ...)."""
+    """Whether an operand's constraint is satisfied by a kind ("v", "v4" for four registers, "m", "i",
+    ...)."""
     if kind in ACCEPTS:
         return any(letter in ACCEPTS[kind] for letter in operand.letters)
     count = int(kind[1:] or 1)

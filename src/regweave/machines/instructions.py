@@ -1,25 +1,25 @@
 """Instruction tables: assembly templates with operands and constraints, as data that validates itself.
 
-A generator says *what* (`fma`), the table of a machine says *how*. One entry may be several lines; it still counts as
-one operation, so a macro costs a generator no more than a single instruction. Worked example:
+A generator says *what* (`fma`), the table of a machine says *how*. One entry may be several lines; it still
+counts as one operation, so a macro costs a generator no more than a single instruction. Worked example:
 
     Pattern("d:v a:v b:v|m", "vfmadd231ps %+0, %1, %2")
 
-reads: three operands; the first two are vector registers, the third is one or a memory operand. In the lines, `%1` reads
-operand 1, `%=0` writes operand 0 and `%+0` does both. What an operand does as a whole, and which operands must not share
-a register although one dies where the other is born (a line reads it after another line wrote the result), is derived
-from the lines, so it cannot be declared wrongly. Further signs:
+reads: three operands; the first two are vector registers, the third is one or a memory operand. In the lines,
+`%1` reads operand 1, `%=0` writes operand 0 and `%+0` does both. What an operand does as a whole, and which
+operands must not share a register although one dies where the other is born (a line reads it after another
+line wrote the result), is derived from the lines, so it cannot be declared wrongly. Further signs:
 
     ~t:v          a scratch register of class v that lives only inside the entry
-    d:v4@2        four consecutive registers, the first one a multiple of two; `%0.3` is the last of them
-    %1:x          operand 1 under its view x (the xmm part of a zmm register, the 32-bit part of a general one)
-    %#7fffffff    a constant of the table: this 32-bit word, in every lane, from the listing's constant pool
+    d:v4@2        four consecutive registers, the first a multiple of two; `%0.3` is the last
+    %1:x          operand 1 under its view x (the xmm part of zmm), :d (32 bits of a general one)
+    %#7fffffff    a constant of the table: this 32-bit word in every lane, from the constant pool
     %#iota        likewise the lane numbers 0, 1, 2, ...
     %name         a register registered under that name (only in a user's own templates)
 
-Kinds of operand: the letter of a register class, `i` (immediate), `l` (label), or memory. Memory letters say how a
-memory operand is written (`m` a full vector, `s` 32 bits, `q` 64 bits, `a` the bare address), see `Machine.memory`.
-`b` is a memory operand whose one element is repeated to all lanes.
+Kinds of operand: the letter of a register class, `i` (immediate), `l` (label), or memory. Memory letters say
+how a memory operand is written (`m` a full vector, `s` 32 bits, `q` 64 bits, `a` the bare address), see
+`Machine.memory`. `b` is a memory operand whose one element is repeated to all lanes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)(\d*)(?:@(\d+))?\Z")
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand's constraint: its name, the letters it may be, how many registers, their alignment, scratch or not."""
+    """One operand's constraint: its name, the letters it may be, how many registers, their alignment, scratch
+    or not."""
 
     name: str
     letters: tuple[str, ...]
@@ -67,7 +68,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class Token:
-    """One operand's appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a registered name."""
+    """One operand's appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a
+    registered name."""
 
     target: int | str
     role: str
@@ -106,7 +108,8 @@ class Line:
 
 @dataclass
 class Access:
-    """Where an entry's lines first write, last write and last read an operand; `read`: its old value is used."""
+    """Where an entry's lines first write, last write and last read an operand; `read`: its old value is
+    used."""
 
     first_write: int | None = None
     last_write: int | None = None
@@ -128,10 +131,11 @@ class Access:
 class Pattern:
     """One way to write an instruction: operands, lines, and what else happens.
 
-    `clobbers` are registers that it destroys. `control` says how it leaves the straight line: "jump", "branch" (may
-    fall through), "call" (a local routine), "return" (from a routine), "leave" (from the function). `flags` says what
-    it does to the condition flags: "set" (a branch may follow), "lost", "read". `latency` and `throughput` (cycles per
-    instruction) are notes for cost models, 0 if unknown. Parsing happens at first use, so that a table imports fast.
+    `clobbers` are registers that it destroys. `control` says how it leaves the straight line: "jump",
+    "branch" (may fall through), "call" (a local routine), "return" (from a routine), "leave" (from the
+    function). `flags` says what it does to the condition flags: "set" (a branch may follow), "lost", "read".
+    `latency` and `throughput` (cycles per instruction) are notes for cost models, 0 if unknown. Parsing
+    happens at first use, so that a table imports fast.
     """
 
     operands: str
@@ -197,8 +201,9 @@ class Pattern:
     def conflicts(self) -> tuple[tuple[int, int], ...]:
         """Pairs (written operand, other operand) that need different registers inside the entry.
 
-        Either the first is written while the value that the other came with is still to be read, or both hold a value
-        of the entry's own at the same time. Time runs in half lines: line t reads at 2t and writes at 2t + 1.
+        Either the first is written while the value that the other came with is still to be read, or both hold
+        a value of the entry's own at the same time. Time runs in half lines: line t reads at 2t and writes at
+        2t + 1.
         """
         spans = []
         for operand, access in zip(self.constraints, self.accesses, strict=True):
@@ -224,8 +229,8 @@ class Pattern:
 class Instruction:
     """A named entry: its patterns, what it means on NumPy values, and a sentence for people.
 
-    `meaning` takes the values of the non-scratch operands in order and returns the new value of the first one (see
-    `machines/x86/meanings.py`); None for entries whose effect is not a value (jumps, prefetches).
+    `meaning` takes the values of the non-scratch operands in order and returns the new value of the first one
+    (see `machines/x86/meanings.py`); None for entries whose effect is not a value (jumps, prefetches).
     """
 
     name: str

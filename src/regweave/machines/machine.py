@@ -1,7 +1,7 @@
 """What every machine description has in common.
 
-A machine is a frozen value: planners and generators read it, nobody changes it. This base holds only what all families
-share; a family (`machines/x86`, `machines/nvidia`, ...) adds its own facts in a subclass.
+A machine is a frozen value: planners and generators read it, nobody changes it. This base holds only what all
+families share; a family (`machines/x86`, `machines/nvidia`, ...) adds its own facts in a subclass.
 
     >>> from regweave.machines.x86 import AVX512
     >>> AVX512.lanes, AVX512.register_class("vector").count
@@ -19,8 +19,9 @@ from regweave.errors import InputError, nearest_names
 class RegisterClass:
     """One kind of register, in the order in which registers are to be handed out.
 
-    `letter` is the class's sign in operand constraints. `bits` is the width of one register. A tuple of `n` registers
-    starts at a multiple of `alignment` (1: anywhere). `saved` are those that a function must hand back unchanged.
+    `letter` is the class's sign in operand constraints. `bits` is the width of one register. A tuple of `n`
+    registers starts at a multiple of `alignment` (1: anywhere). `saved` are those that a function must hand
+    back unchanged.
     """
 
     name: str

@@ -3,8 +3,8 @@
     >>> len(assemble(".intel_syntax noprefix\\n.globl f\\nf: ret\\n")) > 64
     True
 
-The result is an ELF object file. A bad line becomes an AssemblyError that shows it, with LLVM's reason; see `diagnostics`
-for why that takes some doing.
+The result is an ELF object file. A bad line becomes an AssemblyError that shows it, with LLVM's reason; see
+`diagnostics` for why that takes some doing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _tools() -> tuple[Any, str, Diagnostics | None]:
 
 
 def emit(text: str) -> bytes:
-    """The object file of an assembly text. Errors go to the diagnostics, or end the process if there are none."""
+    """The object file of an assembly text. Errors go to the diagnostics, or end the process if there are
+    none."""
     import llvmlite.binding as llvm
 
     machine, triple, _ = _tools()
@@ -55,7 +56,8 @@ def emit(text: str) -> bytes:
 
 
 def assemble(text: str, *, name: str = "listing") -> bytes:
-    """The ELF object of an assembly text (Intel syntax wants its directive); AssemblyError with the offending line."""
+    """The ELF object of an assembly text (Intel syntax wants its directive); AssemblyError with the offending
+    line."""
     with _LOCK:
         diagnostics = _tools()[2]
         if diagnostics is None:

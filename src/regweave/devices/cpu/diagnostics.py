@@ -1,10 +1,11 @@
 """Makes LLVM report an assembly error instead of ending the process.
 
-Left alone, LLVM prints a bad line to standard error and calls `exit(1)`. Its C interface lets a handler be installed on
-a context; then errors reach the handler and assembling goes on to the next line. llvmlite's shared library contains
-that interface but does not export it, so the three functions are found in the library's own symbol table (an ELF
-.symtab; 20 ms once per process) and checked against one function that is exported. Where that cannot be done (a stripped
-library), `install` returns None and `assembler` tries each listing in a child process first.
+Left alone, LLVM prints a bad line to standard error and calls `exit(1)`. Its C interface lets a handler be
+installed on a context; then errors reach the handler and assembling goes on to the next line. llvmlite's
+shared library contains that interface but does not export it, so the three functions are found in the
+library's own symbol table (an ELF .symtab; 20 ms once per process) and checked against one function that is
+exported. Where that cannot be done (a stripped library), `install` returns None and `assembler` tries each
+listing in a child process first.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ ERROR = 0
 
 
 class Diagnostics:
-    """The messages of one assembly: `take` returns and forgets them. Each is (severity, text); severity 0 is an error."""
+    """The messages of one assembly: `take` returns and forgets them. Each is (severity, text); severity 0 is
+    an error."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, str]] = []
+        #: LLVM holds the callback's address, so the callback must live as long as this.
+        self.handler: object = None
 
     def take(self) -> list[tuple[int, str]]:
         """The messages since the last call."""
@@ -63,12 +67,13 @@ def install() -> Diagnostics | None:
 
     library.LLVMPY_GetGlobalContext.restype = ctypes.c_void_p
     setter(library.LLVMPY_GetGlobalContext(), handle, None)
-    diagnostics.handler = handle  # type: ignore[attr-defined] # keeps the callback alive as long as the diagnostics
+    diagnostics.handler = handle
     return diagnostics
 
 
 def _functions(library: ctypes.CDLL, path: Path) -> dict[str, int] | None:
-    """The functions' addresses: exported ones directly, others through the symbol table and the anchor's address."""
+    """The functions' addresses: exported ones directly, others through the symbol table and the anchor's
+    address."""
     wanted = (_SETTER, _DESCRIBE, _SEVERITY, _DISPOSE)
     try:
         return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in wanted}

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from regweave.assembly import Listing
 from regweave.devices.cpu.assembler import assemble
 from regweave.devices.cpu.objects import Image, place
-from regweave.errors import DeviceError
-from regweave.machines.x86 import supports
+from regweave.errors import AssemblyError, DeviceError, InputError, nearest_names
+from regweave.machines.x86 import VectorMachine, supports
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,8 @@ class Function:
     listing: Listing | None = field(default=None, repr=False)
 
     def __call__(self, *arguments: Any) -> int:
-        """Call with integer or pointer arguments (ctypes objects or ints, up to six); returns rax as a signed integer.
+        """Call with integer or pointer arguments (ctypes objects or ints, up to six); returns rax as a signed
+        integer.
 
         The interpreter's lock is released while it runs.
         """
@@ -47,24 +49,48 @@ class Function:
         return callable_
 
 
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Several functions of one assembly text, in one piece of memory that lives as long as this object."""
+
+    image: Image = field(repr=False)
+    names: tuple[str, ...]
+
+    def address(self, name: str) -> int:
+        """Where the function `name` is; InputError if the library does not have it."""
+        if name not in self.names:
+            raise InputError(f"the library has no function {name!r}", nearest=nearest_names(name, self.names))
+        return self.image.symbols[name]
+
+
 def load(listing: Listing) -> Function:
-    """Assemble and load a listing. AssemblyError for a bad line, DeviceError where this processor cannot run it."""
+    """Assemble and load a listing. AssemblyError for a bad line, DeviceError where this processor cannot run
+    it."""
     machine = listing.program.machine
-    if not supports(machine):
+    if not isinstance(machine, VectorMachine) or not supports(machine):
         raise DeviceError(
             f"this processor cannot run {machine.name} code ({machine.title})",
             where=listing.name,
             fix="use the portable device",
         )
-    return load_text(listing.text, listing.name, listing=listing)
-
-
-def load_text(text: str, name: str, *, listing: Listing | None = None) -> Function:
-    """Assemble and load an assembly text that defines the global symbol `name`. The caller vouches for the processor."""
     started = time.perf_counter()
-    image = place(assemble(text, name=name), name=name)
-    if name not in image.symbols:
-        raise DeviceError(f"the assembled text does not define {name!r}", expected=f".globl {name}")
-    return Function(
-        name, image.symbols[name], image.code_bytes, time.perf_counter() - started, image, listing
-    )
+    image = place(assemble(listing.text, name=listing.name), name=listing.name)
+    seconds = time.perf_counter() - started
+    return Function(listing.name, image.symbols[listing.name], image.code_bytes, seconds, image, listing)
+
+
+def load_text(text: str, names: Sequence[str]) -> Library:
+    """Assemble and load an assembly text that defines the global functions `names`.
+
+    The caller vouches that the processor can run it: text says nothing about the machine that it is for.
+    """
+    names = tuple(names)
+    image = place(assemble(text, name=names[0] if names else "text"), name=names[0] if names else "text")
+    for name in names:
+        if name not in image.symbols:
+            raise AssemblyError(
+                f"the assembled text does not define {name!r}",
+                nearest=nearest_names(name, image.symbols),
+                expected=f".globl {name}",
+            )
+    return Library(image, names)

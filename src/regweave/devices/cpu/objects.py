@@ -1,8 +1,9 @@
 """From an ELF object to memory that can run.
 
-The object's code and constants are copied into one private mapping, references between them are filled in, and the pages
-become read-only: executable for the code, plain for the constants. No page is ever writable and executable. This takes
-about 50 microseconds, a tenth of what a JIT engine takes for the same object, and the mapping's lifetime is an object's.
+The object's code and constants are copied into one private mapping, references between them are filled in,
+and the pages become read-only: executable for the code, plain for the constants. No page is ever writable and
+executable. This takes about 50 microseconds, a tenth of what a JIT engine takes for the same object, and the
+mapping's lifetime is an object's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which of the x86 machines this processor and its operating system are.
 
-The kernel's own list (`/proc/cpuinfo`) is asked: it names a feature only if the operating system also saves the
-registers that the feature uses, which the processor's CPUID alone does not tell.
+The kernel's own list (`/proc/cpuinfo`) is asked: it names a feature only if the operating system also saves
+the registers that the feature uses, which the processor's CPUID alone does not tell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def processor_features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
-    """The features of the first processor listed; empty where there is no such list or it is not an x86-64 one."""
+    """The features of the first processor listed; empty where there is no such list or it is not an x86-64
+    one."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return frozenset()
     try:

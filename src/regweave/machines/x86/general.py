@@ -82,7 +82,7 @@ GENERAL: tuple[Instruction, ...] = (
             Pattern("d:r source:i", "mov %=0, %1", latency=1),
             Pattern("d:q source:r|i", "mov %0, %1"),
         ),
-        help="copy 64 bits: to a register from a register, memory or immediate; to memory from a register or immediate",
+        help="copy 64 bits: to a register from a register, memory or an immediate; to memory from the others",
     ),
     Instruction(
         "mov32",

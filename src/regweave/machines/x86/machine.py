@@ -1,18 +1,20 @@
 """The two x86-64 machines: AVX-512 (F, DQ, BW, VL) and AVX2 with FMA.
 
-Both carry what the assembly builder needs: register classes in the order of handing out, the register views that templates may
-ask for, the instruction table, the reserved keywords of the calling convention (System V), and how the text of an
-operand and of a function's frame is written. A generator that speaks only the table runs on both.
+Both carry what the assembly builder needs: register classes in the order of handing out, the register views
+that templates may ask for, the instruction table, the reserved keywords of the calling convention (System V),
+and how the text of an operand and of a function's frame is written. A generator that speaks only the table
+runs on both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from regweave.machines.forms import Table
 from regweave.machines.instructions import Instruction, Pattern
-from regweave.machines.machine import Machine, RegisterClass
+from regweave.machines.machine import RegisterClass
+from regweave.machines.target import AssemblyMachine
 from regweave.machines.x86.general import CALLER_SAVED, GENERAL, SHARED
 from regweave.machines.x86.vector import vector_table
 
@@ -53,25 +55,51 @@ def _general_views() -> dict[str, dict[str, str]]:
 
 
 @dataclass(frozen=True, eq=False)
-class VectorMachine(Machine):
+class VectorMachine(AssemblyMachine):
     """An x86-64 machine with vectors of `lanes` 32-bit elements.
 
-    `mask_letter` is the class that holds lane masks; `repeats` how many copies of a constant the pool holds (1 where
-    instructions repeat one element themselves). `features` are the kernel's names (`/proc/cpuinfo`) of what it needs.
+    `features` are the names (as in `/proc/cpuinfo`) of what it needs; `caller_saved` the general registers
+    that a call may destroy.
     """
 
-    table: Table = field(kw_only=True, repr=False)
-    mask_class: str = field(kw_only=True)
-    repeats: int = field(kw_only=True)
     features: tuple[str, ...] = field(kw_only=True)
-    views: dict[str, dict[str, str]] = field(kw_only=True, repr=False)
-    arguments: tuple[str, ...] = _ARGUMENTS
     caller_saved: tuple[str, ...] = CALLER_SAVED
 
-    @property
-    def vector_bytes(self) -> int:
-        """Bytes of one vector register; also its natural alignment in memory."""
-        return 4 * self.lanes
+    def address(self, base: str, index: str | None, scale: int, offset: int) -> str:
+        """Intel syntax: `[rdi+rsi*4+64]`."""
+        if index is not None:
+            base = f"{base}+{index}*{scale}"
+        if offset:
+            return f"[{base}+{offset}]" if offset > 0 else f"[{base}{offset}]"
+        return f"[{base}]"
+
+    def data_base(self, symbol: str) -> str:
+        """Data is addressed relative to the instruction, so that code runs wherever it is loaded."""
+        return f"rip+{symbol}"
+
+    def head(self, name: str) -> Sequence[str]:
+        """Intel syntax, a global symbol at a cache line's start."""
+        return (".intel_syntax noprefix", ".text", f".globl {name}", ".p2align 6", f"{name}:")
+
+    def frame(
+        self, saved: Sequence[str], stack_bytes: int | None, vectors: bool
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Push and pop; with a stack, rbp points to a block that starts at a multiple of 64.
+
+        Above the block lies the old stack pointer. So slots keep their addresses inside local routines, and C
+        functions find the stack aligned. A function that used vectors clears their upper parts, which would
+        slow down the caller's SSE code.
+        """
+        enter = [f"push {register}" for register in saved]
+        leave = [f"pop {register}" for register in reversed(saved)]
+        if stack_bytes is not None:
+            size = (stack_bytes + 7) // 8 * 8
+            enter += ["mov rax, rsp", f"sub rsp, {size + 8}", "and rsp, -64"]
+            enter += [f"mov [rsp+{size}], rax", "mov rbp, rsp"]
+            leave = [f"mov rsp, [rbp+{size}]", *leave]
+        if vectors:
+            leave = ["vzeroupper", *leave]
+        return enter, leave
 
 
 def _merge(vector: Iterable[Instruction]) -> tuple[Instruction, ...]:
@@ -144,6 +172,8 @@ def _machine(
         repeats=1 if wide else lanes,
         features=features,
         views=views,
+        arguments=_ARGUMENTS,
+        frame_register="rbp",
     )
 
 

@@ -1,8 +1,8 @@
 """What the vector entries mean, on NumPy float32 arrays of one value per lane.
 
-Each function takes the entry's operands in order (the destination's old value first where the entry reads it, masks as
-booleans) and returns the destination's new value. Tests run every entry natively and compare bit for bit, NaN payloads
-apart.
+Each function takes the entry's operands in order (the destination's old value first where the entry reads it,
+masks as booleans) and returns the destination's new value. Tests run every entry natively and compare bit for
+bit, NaN payloads apart.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Bools = NDArray[np.bool_]
 def _fused(a: Floats, b: Floats, c: Floats) -> Floats:
     """a * b + c with one rounding.
 
-    The product of two float32 is exact in float64. The sum is rounded to odd there, so that rounding it once more to
-    float32 gives what a single rounding would have given.
+    The product of two float32 is exact in float64. The sum is rounded to odd there, so that rounding it once
+    more to float32 gives what a single rounding would have given.
     """
     with np.errstate(all="ignore"):
         product = a.astype(np.float64) * b.astype(np.float64)
@@ -144,6 +144,17 @@ def sub_int(a: Floats, b: Floats) -> Floats:
     return (_bits(a) - _bits(b)).view(np.float32)
 
 
+def shift_left_int(a: Floats, count: int) -> Floats:
+    return (_bits(a) << np.uint32(count)).view(np.float32)
+
+
+def fraction(a: Floats) -> Floats:
+    """The difference is rounded down too: a little below 0 it is the largest float below 1."""
+    exact = np.where(np.isinf(a), 0.0, a.astype(np.float64) - np.floor(np.nan_to_num(a, posinf=0, neginf=0)))
+    rounded = exact.astype(np.float32)
+    return np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
 def to_int(a: Floats) -> Floats:
     """As the processor does: what does not fit becomes -2^31."""
     rounded = np.rint(a.astype(np.float64))
@@ -188,7 +199,8 @@ def select_less(a: Floats, b: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def power_of_two_scale(a: Floats, n: Floats) -> Floats:
-    """Defined for integral |n| <= 252, and where the result is subnormal for |a| within 2^-24 .. 2^24; NaN where a is NaN."""
+    """Defined for integral |n| <= 252, and where the result is subnormal for |a| within 2^-24 .. 2^24; NaN
+    where a is NaN."""
     with np.errstate(all="ignore"):
         return np.ldexp(a.astype(np.float64), n.astype(np.int32)).astype(np.float32)
 

@@ -1,8 +1,8 @@
 """Vector entries (32-bit floats unless said otherwise), for AVX-512 and AVX2+FMA under the same names.
 
-Only three things differ between the two: the width, how lanes are masked (a k register, or a vector whose lanes are
-all ones or zeros), and whether one element in memory can be repeated to all lanes inside an instruction. On AVX2 a
-repeated operand costs a scratch register and a `vbroadcastss`.
+Only three things differ between the two: the width, how lanes are masked (a k register, or a vector whose
+lanes are all ones or zeros), and whether one element in memory can be repeated to all lanes inside an
+instruction. On AVX2 a repeated operand costs a scratch register and a `vbroadcastss`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ def _meaning(name: str) -> Callable[..., Any]:
 def vector_table(wide: bool) -> tuple[Instruction, ...]:
     """The entries for AVX-512 (`wide`) or AVX2."""
 
-    def last(operands: str, line: str, **notes: float) -> tuple[Pattern, ...]:
-        """Patterns whose last operand is a register, memory, or one repeated element; `operands` ends before it."""
+    def last(operands: str, line: str, latency: float = 0, throughput: float = 0) -> tuple[Pattern, ...]:
+        """Patterns whose last operand `b` is a register, memory, or one repeated element."""
+
+        def pattern(operands: str, lines: str | tuple[str, ...]) -> Pattern:
+            return Pattern(operands, lines, latency=latency, throughput=throughput)
+
         if wide:
-            return (Pattern(f"{operands} b:v|m|b", line, **notes),)  # type: ignore[arg-type]
+            return (pattern(f"{operands} b:v|m|b", line),)
         count = len(operands.split())
-        scratch = line.replace(f"%{count}", f"%{count + 1}")
-        repeated = Pattern(
-            f"{operands} b:b ~t:v", (f"vbroadcastss %={count + 1}, %{count}", scratch), **notes
-        )  # type: ignore[arg-type]
-        return (Pattern(f"{operands} b:v|m", line, **notes), repeated)  # type: ignore[arg-type]
+        repeat = f"vbroadcastss %={count + 1}, %{count}"
+        repeated = pattern(f"{operands} b:b ~t:v", (repeat, line.replace(f"%{count}", f"%{count + 1}")))
+        return (pattern(f"{operands} b:v|m", line), repeated)
 
     def three(
         name: str, mnemonic: str, help: str, latency: float = 4, throughput: float = 0.5
@@ -124,6 +126,12 @@ def vector_table(wide: bool) -> tuple[Instruction, ...]:
         rounding("ceil", 10, "d = a rounded up"),
         integer("add_int", "vpaddd", "d = a + b on 32-bit integers"),
         integer("sub_int", "vpsubd", "d = a - b on 32-bit integers"),
+        Instruction(
+            "shift_left_int",
+            (Pattern("d:v a:v count:i", "vpslld %=0, %1, %2", latency=1),),
+            meanings.shift_left_int,
+            "d = a << count on 32-bit integers",
+        ),
         unary("to_int", "vcvtps2dq %=0, %1", "d = a as 32-bit integers, ties to even"),
         unary("from_int", "vcvtdq2ps %=0, %1", "d = 32-bit integers as floats"),
         compare("compare_less", 17, "lanes where a < b (false where unordered)"),
@@ -170,6 +178,12 @@ def _wide_only() -> tuple[Instruction, ...]:
             (Pattern("d:v a:v n:v", "vscalefps %=0, %1, %2", latency=4),),
             meanings.power_of_two_scale,
             "d = a * 2^n for an integral n",
+        ),
+        Instruction(
+            "fraction",
+            (Pattern("d:v a:v", "vreduceps %=0, %1, 9", latency=4),),
+            meanings.fraction,
+            "d = a - floor(a), 0 for an infinite a",
         ),
         Instruction(
             "mask_from_count",

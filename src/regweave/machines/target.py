@@ -1,0 +1,59 @@
+"""Machines that kernels are written for in assembly: what the assembly builder asks of any of them.
+
+Beside registers and instructions these are the reserved keywords of the calling convention and a few texts:
+an address, a function's head, its frame. A new family subclasses `AssemblyMachine` and writes those; builder,
+analysis and allocation stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from regweave.machines.forms import Table
+from regweave.machines.machine import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class AssemblyMachine(Machine):
+    """A machine with an instruction table.
+
+    `views[v][register]` is the register's name under view v. `arguments` are the registers of a function's
+    arguments, in order: the reserved keywords. `mask_class` is the class that holds lane masks. `repeats` is
+    how many copies of a constant the pool holds (1 where instructions repeat one element themselves).
+    `frame_register` is the general register that a function with a stack gives up.
+    """
+
+    table: Table = field(kw_only=True, repr=False)
+    views: Mapping[str, Mapping[str, str]] = field(kw_only=True, repr=False)
+    arguments: tuple[str, ...] = field(kw_only=True)
+    mask_class: str = field(kw_only=True)
+    repeats: int = field(kw_only=True)
+    frame_register: str = field(kw_only=True)
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of one vector register; also its natural alignment in memory."""
+        return 4 * self.lanes
+
+    def address(self, base: str, index: str | None, scale: int, offset: int) -> str:
+        """The text of the memory operand at base + index * scale + offset."""
+        raise NotImplementedError
+
+    def data_base(self, symbol: str) -> str:
+        """The base of an address of read-only data under `symbol`."""
+        raise NotImplementedError
+
+    def head(self, name: str) -> Sequence[str]:
+        """The lines before a function's first instruction, its symbol included."""
+        raise NotImplementedError
+
+    def frame(
+        self, saved: Sequence[str], stack_bytes: int | None, vectors: bool
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """The lines that enter a function and those before it returns.
+
+        `saved` registers are kept, `stack_bytes` (None: no stack) reserved, `vectors` tells whether it uses
+        any.
+        """
+        raise NotImplementedError
