@@ -1,8 +1,8 @@
-"""Where regweave keeps files, and the environment variables that change it.
+"""Where regweave keeps files, and the environment variables that change what it does.
 
-| variable | meaning | default |
-|---|---|---|
-| `REGWEAVE_CACHE` | folder for downloaded models and built libraries | the user's, `~/.cache/regweave` |
+| variable | meaning | default | |---|---|---| | `REGWEAVE_CACHE` | folder for downloaded models and built
+libraries | the user's, `~/.cache/regweave` | | `REGWEAVE_ISA` | which kernels to build: `avx512`, `avx2` or
+`portable` (NumPy, slow) | the best this processor has |
 
 The folder may be deleted at any time: everything in it is made anew when needed.
 """
@@ -12,7 +12,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from regweave.errors import InputError, nearest_names
+
 CACHE_VARIABLE = "REGWEAVE_CACHE"
+ISA_VARIABLE = "REGWEAVE_ISA"
+#: What `REGWEAVE_ISA` and every `isa=` parameter may name, best first.
+ISAS = ("avx512", "avx2", "portable")
 
 
 def cache_folder(*parts: str) -> Path:
@@ -24,3 +29,21 @@ def cache_folder(*parts: str) -> Path:
     folder = root.joinpath(*parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def forced_isa(given: str | None = None) -> str | None:
+    """The instruction set asked for: `given` if it is one, else the variable's value; None if nobody asks.
+
+    InputError for anything but one of `ISAS`.
+    """
+    named, where = (
+        (given, "isa") if given is not None else (os.environ.get(ISA_VARIABLE) or None, ISA_VARIABLE)
+    )
+    if named is not None and named not in ISAS:
+        raise InputError(
+            f"unknown instruction set {named!r}",
+            where=where,
+            expected=" or ".join(ISAS),
+            nearest=nearest_names(named, ISAS),
+        )
+    return named

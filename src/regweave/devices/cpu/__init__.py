@@ -1,6 +1,19 @@
-"""The processor that this process runs on: assemble, load, call."""
+"""The processor that this process runs on: what it is, its memory; assemble, load, call."""
 
 from regweave.devices.cpu.assembler import assemble
+from regweave.devices.cpu.buffers import aligned_empty, is_aligned
 from regweave.devices.cpu.functions import Function, Library, load, load_text
+from regweave.devices.cpu.processor import Caches, caches, chosen_machine
 
-__all__ = ["Function", "Library", "assemble", "load", "load_text"]
+__all__ = [
+    "Caches",
+    "Function",
+    "Library",
+    "aligned_empty",
+    "assemble",
+    "caches",
+    "chosen_machine",
+    "is_aligned",
+    "load",
+    "load_text",
+]

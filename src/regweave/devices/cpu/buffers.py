@@ -1,0 +1,30 @@
+"""Memory that starts at a cache line, as packed weights and scratch space want it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from regweave.errors import InputError
+
+
+def aligned_empty(
+    shape: int | Sequence[int], dtype: DTypeLike = np.float32, *, align: int = 64
+) -> NDArray[np.generic]:
+    """An uninitialised C-contiguous array whose first element's address is a multiple of `align` bytes."""
+    if align < 1 or align & (align - 1):
+        raise InputError(f"alignment {align} is not a power of two", where="align")
+    kind = np.dtype(dtype)
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    size = math.prod(lengths) * kind.itemsize
+    raw = np.empty(size + align, np.uint8)
+    start = -raw.ctypes.data % align
+    return raw[start : start + size].view(kind).reshape(lengths)
+
+
+def is_aligned(array: NDArray[np.generic], align: int = 64) -> bool:
+    """Whether the array's first element's address is a multiple of `align` bytes."""
+    return array.ctypes.data % align == 0
