@@ -1,0 +1,129 @@
+"""Side by side: each case, every peer and ours, interleaved, checked, as one document.
+
+    >>> compare(CASCADES[:1], threads=1)["cases"][0]
+    {"name": "16384x64-64-64-64", "peers": {"numpy": 9.8, ...}, "ours_ms": 2.9,
+     "ratio_best_peer": 1.71, "of_peak": 0.83, ...}
+
+A ratio above 1 says that the best peer takes that many times as long as we do. `of_peak` is what we
+reach of the FMA rate that this machine showed a moment before, in the same process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from regweave.benchmarks.bounds import machine_bounds
+from regweave.benchmarks.cases import (
+    CascadeCase,
+    CascadeData,
+    ProductCase,
+    ProductData,
+    cascade_data,
+    product_data,
+    relative_error,
+)
+from regweave.benchmarks.interleave import interleaved_times
+from regweave.benchmarks.memory import keep_freed_memory
+from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError, Runner, peer_named
+from regweave.errors import InputError, VerificationError, nearest_names
+
+OURS = "regweave"
+# f32 sums of up to some thousand terms; a wrong element is off by orders of magnitude more
+TOLERANCE = 2e-5
+
+Say = Callable[[str], None]
+
+
+def compare(
+    cases: Sequence[CascadeCase | ProductCase],
+    *,
+    threads: int = 1,
+    rounds: int = 30,
+    peers: Sequence[str] = tuple(PEER_CLASSES),
+    say: Say = lambda message: None,
+) -> dict[str, Any]:
+    """Measure `cases` and return the document that `regweave bench --json` prints.
+
+    Raises InputError for unknown peers or counts below 1, VerificationError when any library, ours
+    included, returns a wrong result.
+    """
+    _check(threads, rounds, peers)
+    keep_freed_memory()
+    say("the machine's own bounds")
+    bounds = machine_bounds(threads)
+    missing: dict[str, str] = {}
+    document = {"threads": threads, "rounds": rounds, "machine": bounds, "missing": missing, "cases": []}
+    for case in cases:
+        say(f"{case.name}: preparing")
+        data = cascade_data(case) if isinstance(case, CascadeCase) else product_data(case)
+        runners = {OURS: _our_runner(data, threads)}
+        for name in peers:
+            say(f"{case.name}: preparing {name}")
+            try:
+                runners[name] = _peer_runner(name, data, threads)
+            except MissingPeerError as error:
+                missing[name] = str(error)
+        errors = {name: _checked(name, case.name, run, data) for name, run in runners.items()}
+        times = interleaved_times(
+            runners, rounds=rounds, threads=threads, say=lambda words, name=case.name: say(f"{name}: {words}")
+        )
+        document["cases"].append(_result(case, times, errors, bounds))
+    return document
+
+
+def _check(threads: int, rounds: int, peers: Sequence[str]) -> None:
+    for flag, value in (("--threads", threads), ("--rounds", rounds)):
+        if value < 1:
+            raise InputError(f"{value} is not a count", where=flag, expected="a whole number >= 1")
+    for name in peers:
+        if name not in PEER_CLASSES:
+            raise InputError(
+                f"unknown peer {name!r}",
+                where="--peer",
+                expected="one of " + ", ".join(PEER_CLASSES),
+                nearest=nearest_names(name, PEER_CLASSES),
+            )
+
+
+def _our_runner(data: CascadeData | ProductData, threads: int) -> Runner:
+    from regweave.benchmarks.our_side import our_cascade, our_product
+
+    return our_cascade(data, threads) if isinstance(data, CascadeData) else our_product(data, threads)
+
+
+def _peer_runner(name: str, data: CascadeData | ProductData, threads: int) -> Runner:
+    peer = peer_named(name)
+    return peer.cascade(data, threads) if isinstance(data, CascadeData) else peer.product(data, threads)
+
+
+def _checked(name: str, case: str, run: Runner, data: CascadeData | ProductData) -> float:
+    error = relative_error(run(), data.expected)
+    if not error <= TOLERANCE:  # also catches NaN
+        raise VerificationError(
+            f"the result of {name} is wrong: off by {error:.1e} of the largest element",
+            where=case,
+            expected=f"at most {TOLERANCE:.0e}, against float64",
+        )
+    return error
+
+
+def _result(
+    case: CascadeCase | ProductCase,
+    times: dict[str, float],
+    errors: dict[str, float],
+    bounds: dict[str, Any],
+) -> dict[str, Any]:
+    ours = times[OURS]
+    peers = {name: ms for name, ms in times.items() if name != OURS}
+    gflops = case.flops / ours / 1e6
+    peak = bounds["fma_peak_gflops"]
+    return {
+        "name": case.name,
+        "peers": peers,
+        "ours_ms": ours,
+        "ratio_best_peer": min(peers.values()) / ours if peers else None,
+        "of_peak": gflops / peak if peak else None,
+        "ours_gflops": gflops,
+        "relative_errors": errors,
+    }

@@ -1,0 +1,34 @@
+"""NumPy: matmul into a buffer per stage, bias and ReLU in place; its BLAS held to the threads asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.benchmarks.peers import Runner
+
+
+class NumpyPeer:
+    """NumPy with the BLAS it was built with."""
+
+    def cascade(self, data: CascadeData, threads: int) -> Runner:
+        """Three calls a stage; NumPy has no fused epilogue."""
+        threadpool_limits(threads, user_api="blas")
+        buffers = [np.empty((len(data.x), weight.shape[1]), np.float32) for weight in data.weights]
+
+        def run() -> np.ndarray:
+            x = data.x
+            for weight, bias, out in zip(data.weights, data.biases, buffers, strict=True):
+                np.matmul(x, weight, out=out)
+                np.add(out, bias, out=out)
+                x = np.maximum(out, 0, out=out)
+            return x
+
+        return run
+
+    def product(self, data: ProductData, threads: int) -> Runner:
+        """One matmul into a buffer."""
+        threadpool_limits(threads, user_api="blas")
+        out = np.empty((len(data.a), data.b.shape[1]), np.float32)
+        return lambda: np.matmul(data.a, data.b, out=out)

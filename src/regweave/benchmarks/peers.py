@@ -1,0 +1,62 @@
+"""The libraries that regweave is measured against, each used at its best.
+
+A peer turns the data of a case into a call without arguments that computes and returns the result:
+
+    >>> run = PEERS["numpy"].cascade(data, threads=1)
+    >>> run().shape
+
+"At its best" means: constant weights known beforehand where the library can prepack them, results
+written to memory that is reused, exactly `threads` threads, and of several equally idiomatic calls the
+fastest. A peer that is not installed raises `MissingPeerError` with the reason; the comparison then goes on
+without it and says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.errors import UnsupportedError
+
+Runner = Callable[[], np.ndarray[Any, Any]]
+
+
+class MissingPeerError(UnsupportedError):
+    """A library that cannot take part, and why."""
+
+
+class Peer(Protocol):
+    """A library: both calls return a runner for the data, or raise `MissingPeerError`."""
+
+    def cascade(self, data: CascadeData, threads: int) -> Runner:
+        """A runner of the cascade."""
+        ...
+
+    def product(self, data: ProductData, threads: int) -> Runner:
+        """A runner of the product."""
+        ...
+
+
+# name -> module in this package that implements it, and the class in that module
+PEER_CLASSES = {
+    "numpy": ("numpy_peer", "NumpyPeer"),
+    "onnxruntime": ("onnxruntime_peer", "OnnxruntimePeer"),
+    "torch": ("torch_peer", "TorchPeer"),
+    "torch.compile": ("torch_peer", "TorchCompilePeer"),
+    "openvino": ("openvino_peer", "OpenvinoPeer"),
+}
+
+
+def peer_named(name: str) -> Peer:
+    """The peer of that name; `MissingPeerError` where the library is not installed."""
+    module, kind = PEER_CLASSES[name]
+    try:
+        return getattr(importlib.import_module(f"regweave.benchmarks.{module}"), kind)()
+    except ImportError as error:
+        raise MissingPeerError(
+            f"{name} is not installed ({error.name})", fix="pip install 'regweave[bench]'"
+        ) from error

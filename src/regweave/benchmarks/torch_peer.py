@@ -1,0 +1,119 @@
+"""torch, eager and compiled: inference mode, threads set for the process.
+
+Eager has two idiomatic forms, `F.linear` and `addmm(out=)`: both are tried and the faster one runs.
+Compiled means Inductor with max-autotune and freezing (weights as constants, prepacked), which needs a
+C++ compiler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import time
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.benchmarks.peers import MissingPeerError, Runner
+
+
+class TorchPeer:
+    """torch, eager."""
+
+    def cascade(self, data: CascadeData, threads: int) -> Runner:
+        """The faster of `F.linear` with ReLU in place and `addmm` into buffers."""
+        torch.set_num_threads(threads)
+        x = torch.from_numpy(data.x)
+        weights = [torch.from_numpy(weight) for weight in data.weights]
+        transposed = [weight.t().contiguous() for weight in weights]
+        biases = [torch.from_numpy(bias) for bias in data.biases]
+        buffers = [torch.empty(len(data.x), weight.shape[1]) for weight in weights]
+
+        def linear() -> np.ndarray:
+            with torch.inference_mode():
+                y = x
+                for weight, bias in zip(transposed, biases, strict=True):
+                    y = torch.nn.functional.linear(y, weight, bias).relu_()
+                return y.numpy()
+
+        def addmm() -> np.ndarray:
+            with torch.inference_mode():
+                y = x
+                for weight, bias, out in zip(weights, biases, buffers, strict=True):
+                    y = torch.addmm(bias, y, weight, out=out).relu_()
+                return y.numpy()
+
+        return _fastest((linear, addmm))
+
+    def product(self, data: ProductData, threads: int) -> Runner:
+        """`mm` into a buffer."""
+        torch.set_num_threads(threads)
+        a, b = torch.from_numpy(data.a), torch.from_numpy(data.b)
+        out = torch.empty(a.shape[0], b.shape[1])
+
+        def run() -> np.ndarray:
+            with torch.inference_mode():
+                return torch.mm(a, b, out=out).numpy()
+
+        return run
+
+
+class TorchCompilePeer:
+    """torch.compile with max-autotune and freezing."""
+
+    def cascade(self, data: CascadeData, threads: int) -> Runner:
+        """The cascade as a module with constant weights."""
+        layers: list[torch.nn.Module] = []
+        for weight, bias in zip(data.weights, data.biases, strict=True):
+            linear = torch.nn.Linear(*weight.shape)
+            linear.weight.data = torch.from_numpy(weight).t().contiguous()
+            linear.bias.data = torch.from_numpy(bias)
+            layers += [linear, torch.nn.ReLU()]
+        return _compiled(torch.nn.Sequential(*layers), (data.x,), threads)
+
+    def product(self, data: ProductData, threads: int) -> Runner:
+        """One matrix product of two inputs."""
+
+        class Product(torch.nn.Module):
+            def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+                return a @ b
+
+        return _compiled(Product(), (data.a, data.b), threads)
+
+
+def _compiled(module: torch.nn.Module, arrays: Sequence[np.ndarray], threads: int) -> Runner:
+    if not any(map(shutil.which, ("g++", "c++", "clang++"))):
+        raise MissingPeerError("torch.compile needs a C++ compiler", fix="install g++")
+    import torch._inductor.config as inductor
+
+    torch.set_num_threads(threads)
+    inputs = [torch.from_numpy(array) for array in arrays]
+    # autotuning narrates its choices on stderr
+    quiet = contextlib.redirect_stderr(io.StringIO())
+    with quiet, warnings.catch_warnings(action="ignore"), inductor.patch(freezing=True):
+        call = torch.compile(module.eval(), mode="max-autotune-no-cudagraphs", dynamic=False)
+        with torch.no_grad():
+            call(*inputs)
+
+    def run() -> np.ndarray:
+        with torch.no_grad():
+            return call(*inputs).numpy()
+
+    return run
+
+
+def _fastest(runners: Sequence[Runner], tries: int = 5) -> Runner:
+    def best_seconds(run: Runner) -> float:
+        run()
+        seconds = []
+        for _ in range(tries):
+            start = time.perf_counter()
+            run()
+            seconds.append(time.perf_counter() - start)
+        return min(seconds)
+
+    return min(runners, key=best_seconds)

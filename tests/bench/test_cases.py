@@ -1,0 +1,46 @@
+"""The cases are what the documents say, and their references are right."""
+
+import numpy as np
+import pytest
+
+from regweave.benchmarks import CASCADES, PRODUCTS, CascadeCase, ProductCase
+from regweave.benchmarks.cases import cascade_data, product_data, relative_error
+
+
+def test_the_cases_that_are_promised():
+    assert [case.name for case in CASCADES] == [
+        "16384x64-64-64-64",
+        "262144x64-64-64",
+        "4096x64-512-64",
+        "1536x192-384-192",
+        "128x384-1536-384",
+    ]
+    assert [case.name for case in PRODUCTS] == ["1024x1024x1024", "2048x2048x2048"]
+
+
+def test_flops():
+    assert CascadeCase(10, (2, 3, 5)).flops == 2 * 10 * (2 * 3 + 3 * 5)
+    assert ProductCase(7).flops == 2 * 7**3
+
+
+def test_a_cascade_keeps_its_values_in_range_and_its_data_fixed():
+    case = CascadeCase(50, (16, 32, 8))
+    data, again = cascade_data(case), cascade_data(case)
+    assert np.array_equal(data.x, again.x)
+    hidden = np.maximum(data.x @ data.weights[0] + data.biases[0], 0)
+    assert relative_error(np.maximum(hidden @ data.weights[1] + data.biases[1], 0), data.expected) < 1e-6
+    assert 0.1 < data.expected.std() < 10
+
+
+def test_a_product_is_a_product():
+    data = product_data(ProductCase(33))
+    assert relative_error(data.a @ data.b, data.expected) < 1e-6
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_errors_of_wrong_results(wrong):
+    expected = np.ones((2, 2))
+    assert relative_error(np.full((2, 2), 1.5), expected) == 0.5
+    assert not relative_error(np.full((2, 2), wrong), expected) <= 1
+    assert relative_error(np.ones((2, 3)), expected) == np.inf
+    assert relative_error(np.ones((0, 2)), np.ones((0, 2))) == 0

@@ -1,0 +1,60 @@
+"""The comparison's document, and that a wrong result never becomes a figure."""
+
+import numpy as np
+import pytest
+
+from regweave import InputError, VerificationError
+from regweave.benchmarks import CascadeCase, ProductCase, compare, comparison
+from regweave.benchmarks.cases import CascadeData
+
+SMALL = (CascadeCase(64, (16, 16, 16)), ProductCase(48))
+
+
+@pytest.fixture(autouse=True)
+def quick_bounds(monkeypatch):
+    bounds = {"fma_peak_gflops": 100.0, "copy_gb_per_s": 10.0}
+    monkeypatch.setattr(comparison, "machine_bounds", lambda threads: bounds)
+
+
+def correct(data, threads):
+    return lambda: data.expected.astype(np.float32)
+
+
+def test_the_document(monkeypatch):
+    monkeypatch.setattr(comparison, "_our_runner", correct)
+    document = compare(SMALL, threads=1, rounds=2, peers=("onnxruntime",))
+    assert [case["name"] for case in document["cases"]] == ["64x16-16-16", "48x48x48"]
+    for case in document["cases"]:
+        assert case["peers"].keys() == {"onnxruntime"}
+        assert case["ratio_best_peer"] == pytest.approx(case["peers"]["onnxruntime"] / case["ours_ms"])
+        assert case["of_peak"] == pytest.approx(case["ours_gflops"] / 100)
+    assert document["missing"] == {}
+
+
+def test_a_missing_peer_is_named_and_left_out(monkeypatch):
+    monkeypatch.setattr(comparison, "_our_runner", correct)
+    monkeypatch.setitem(comparison.PEER_CLASSES, "torch", ("no_such_module", "NoPeer"))
+    document = compare(SMALL[:1], rounds=1, peers=("torch",))
+    assert "not installed" in document["missing"]["torch"]
+    assert document["cases"][0]["ratio_best_peer"] is None
+
+
+@pytest.mark.parametrize("offset", [1.0, np.nan])
+def test_a_wrong_result_of_ours_is_a_failed_check(monkeypatch, offset):
+    def wrong(data: CascadeData, threads):
+        return lambda: data.expected + offset
+
+    monkeypatch.setattr(comparison, "_our_runner", wrong)
+    with pytest.raises(VerificationError, match="regweave is wrong"):
+        compare(SMALL[:1], rounds=1, peers=())
+
+
+@pytest.mark.parametrize("settings", [{"threads": 0}, {"rounds": 0}, {"peers": ("nunpy",)}])
+def test_bad_settings(settings):
+    with pytest.raises(InputError):
+        compare(SMALL[:1], **settings)
+
+
+def test_a_mistyped_peer_gets_a_suggestion():
+    with pytest.raises(InputError, match="nearest: numpy"):
+        compare(SMALL[:1], peers=("nunpy",))

@@ -1,0 +1,46 @@
+"""The other libraries compute the same thing, and a missing one says so."""
+
+import pytest
+
+from regweave.benchmarks import PEER_CLASSES, CascadeCase, MissingPeerError, ProductCase, peers
+from regweave.benchmarks.cases import cascade_data, product_data, relative_error
+
+# torch.compile builds C++ for many seconds: the slow run measures it
+QUICK = [name for name in PEER_CLASSES if name != "torch.compile"]
+
+
+def peer_or_skip(name):
+    try:
+        return peers.peer_named(name)
+    except MissingPeerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_peer_computes_the_cascade(name):
+    data = cascade_data(CascadeCase(37, (16, 48, 8)))
+    run = peer_or_skip(name).cascade(data, 1)
+    for _ in range(3):  # a runner is called many times
+        assert relative_error(run(), data.expected) < 1e-6
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_peer_computes_the_product(name):
+    data = product_data(ProductCase(65))
+    run = peer_or_skip(name).product(data, 1)
+    for _ in range(3):
+        assert relative_error(run(), data.expected) < 1e-6
+
+
+@pytest.mark.slow
+def test_compiled_torch_computes_both():
+    peer = peer_or_skip("torch.compile")
+    data, product = cascade_data(CascadeCase(37, (16, 48, 8))), product_data(ProductCase(65))
+    assert relative_error(peer.cascade(data, 1)(), data.expected) < 1e-6
+    assert relative_error(peer.product(product, 1)(), product.expected) < 1e-6
+
+
+def test_a_peer_that_is_not_installed_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(PEER_CLASSES, "numpy", ("no_such_module", "NoPeer"))
+    with pytest.raises(MissingPeerError, match=r"numpy is not installed.*regweave\[bench\]"):
+        peers.peer_named("numpy")
