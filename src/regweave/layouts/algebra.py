@@ -1,0 +1,74 @@
+"""New layouts from old ones: compose, product, repeat.
+
+*Compose* renames the elements: a fold reads column k of A as true column 0, 2, 4, 6, 1, 3, 5, 7 of the
+product, which is the A fragment composed with that permutation. *Product* puts a small layout inside
+a large one: lanes, items and tile sizes multiply, the inner one counting fastest. *Repeat* is the
+product with a layout of one lane: fragments side by side in the registers of the same lanes form a
+warp tile, fragment (0, 1) taking the registers after fragment (0, 0).
+
+    >>> tile = repeat(c, 1, 4)          # 16 x 8 fragments into a 16 x 32 warp tile
+    >>> tile.shape, tile.items, tile.element(0, 5)
+    ((16, 32), 16, (0, 9))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.errors import InputError
+from regweave.layouts.layout import Layout
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def compose(layout: Layout, elements: ArrayLike, name: str | None = None) -> Layout:
+    """The layout whose slots hold `elements[e]` where `layout` has element number e.
+
+    `elements` is a permutation of the tile's element numbers; anything else is an InputError.
+    """
+    renamed = np.asarray(elements, dtype=np.int64)
+    if renamed.shape != (layout.elements,) or not np.array_equal(
+        np.sort(renamed), np.arange(layout.elements)
+    ):
+        raise InputError(
+            "not a permutation of the tile's elements",
+            where=f"compose({layout.name})",
+            expected=f"the numbers 0 to {layout.elements - 1}, each once",
+        )
+    return Layout(name or layout.name, layout.shape, layout.dtype, renamed[layout.table], layout.axes)
+
+
+def product(inner: Layout, outer: Layout, name: str | None = None) -> Layout:
+    """`inner` placed at every element of `outer`: sizes multiply, inner lanes and items count fastest.
+
+    The element type and the axes are the inner layout's.
+    """
+    rows, columns = inner.shape
+    shape = rows * outer.shape[0], columns * outer.shape[1]
+    inside = np.divmod(inner.table, columns)
+    outside = np.divmod(outer.table, outer.shape[1])
+    # axes: outer lane, inner lane, outer item, inner item
+    row, column = (
+        inside[axis][None, :, None, :] + outside[axis][:, None, :, None] * inner.shape[axis]
+        for axis in (0, 1)
+    )
+    table = (row * shape[1] + column).reshape(inner.lanes * outer.lanes, inner.items * outer.items)
+    return Layout(name or f"{inner.name} in {outer.name}", shape, inner.dtype, table, inner.axes)
+
+
+def repeat(layout: Layout, rows: int, columns: int) -> Layout:
+    """`rows` x `columns` copies of `layout` side by side, one after the other along each row of copies.
+
+    Raises InputError for fewer than one copy.
+    """
+    if rows < 1 or columns < 1:
+        raise InputError(
+            f"{rows} x {columns} copies of {layout.name}", expected="at least one in each direction"
+        )
+    if rows == columns == 1:
+        return layout
+    grid = Layout("grid", (rows, columns), layout.dtype, np.arange(rows * columns)[None, :])
+    return product(layout, grid, f"{layout.name} x {rows}x{columns}")

@@ -1,0 +1,81 @@
+"""Layouts as text, CSV and JSON-like documents; the document reads back as the same layout.
+
+lane  r0     r1     r2     r3
+   0  (0,0)  (0,1)  (8,0)  (8,1)
+   1  (0,2)  (0,3)  (8,2)  (8,3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from regweave.errors import InputError
+from regweave.layouts.layout import Layout
+
+
+def to_text(layout: Layout) -> str:
+    """One line per lane, one column per item: `r0` is a register, `r0.1` part 1 of a shared one."""
+    shared = layout.element_type.per_register > 1
+    slots = [layout.slot_of(0, item) for item in range(layout.items)]
+    header = ["lane", *(f"r{slot.register}.{slot.part}" if shared else f"r{slot.register}" for slot in slots)]
+    pairs = np.stack(np.divmod(layout.table, layout.shape[1]), axis=-1).tolist()
+    lines = [header, *([str(lane), *(f"({r},{c})" for r, c in row)] for lane, row in enumerate(pairs))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            [line[0].rjust(widths[0]), *(cell.ljust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
+        ).rstrip()
+        for line in lines
+    )
+
+
+def to_csv(layout: Layout) -> str:
+    """One line per slot: lane, register, part, row, column."""
+    lines = ["lane,register,part,row,column"]
+    for lane in range(layout.lanes):
+        for item in range(layout.items):
+            slot = layout.slot_of(lane, item)
+            row, column = divmod(int(layout.table[lane, item]), layout.shape[1])
+            lines.append(f"{lane},{slot.register},{slot.part},{row},{column}")
+    return "\n".join(lines) + "\n"
+
+
+def to_document(layout: Layout) -> dict[str, Any]:
+    """A JSON-ready mapping: the basis where the layout is linear over bits, the full table elsewhere."""
+    document: dict[str, Any] = {
+        "name": layout.name,
+        "shape": list(layout.shape),
+        "dtype": layout.dtype,
+        "axes": list(layout.axes),
+    }
+    if layout.basis is not None:
+        document["lane"] = [list(pair) for pair in layout.basis.lane]
+        document["item"] = [list(pair) for pair in layout.basis.item]
+    else:
+        pairs = np.stack(np.divmod(layout.table, layout.shape[1]), axis=-1)
+        document["elements"] = pairs.tolist()
+    return document
+
+
+def from_document(document: Mapping[str, Any]) -> Layout:
+    """The layout that `to_document` described; InputError for a document that describes none."""
+    try:
+        name, dtype = str(document["name"]), str(document["dtype"])
+        rows, columns = (int(size) for size in document["shape"])
+        first, second = document.get("axes", ("row", "column"))
+        axes = str(first), str(second)
+        if "elements" in document:
+            return Layout.explicit(name, (rows, columns), dtype, document["elements"], axes)
+        lane, item = ([(int(r), int(c)) for r, c in document[key]] for key in ("lane", "item"))
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"not a layout: {error!r}",
+            where="the layout's document",
+            expected="name, dtype, shape, and either elements or lane and item",
+        ) from error
+    return Layout.linear(name, (rows, columns), dtype, lane=lane, item=item, axes=axes)

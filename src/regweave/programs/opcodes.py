@@ -1,0 +1,98 @@
+"""The steps a lane can take, each with its types, its meaning and the resource that it costs.
+
+The meaning is a function on whole warps: operands are arrays with one entry per lane, words are
+uint32 bit patterns (of f32 too), predicates are booleans. It is the definition; emission text in
+`emitters/` and counts in plans are checked against it.
+
+    >>> OPCODES["rotate_right"].meaning((np.uint32([1]), np.uint32([1])), ())
+    array([2147483648], dtype=uint32)
+
+`shuffle` with width w stays inside segments of w lanes: a lane takes from the lane of its own segment
+whose number within it is the index modulo w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Meaning = Callable[[tuple[Any, ...], tuple[int, ...]], Any]
+
+
+@dataclass(frozen=True)
+class Opcode:
+    """A kind of step: operand types, result type, names of its numbers, resource, meaning.
+
+    `resource` is a field of the machine's step costs, or `free` for what needs no instruction. Steps
+    without a meaning (`lane`, `word`) are known to the interpreter, for they read its surroundings.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    result: str
+    resource: str
+    meaning: Meaning | None
+    numbers: tuple[str, ...] = ()
+
+
+def _shift_amount(amount: NDArray[Any]) -> NDArray[Any]:
+    return (amount & np.uint32(31)).astype(np.uint32)
+
+
+def _rotate_right(word: NDArray[Any], amount: NDArray[Any]) -> NDArray[Any]:
+    by = _shift_amount(amount)
+    return (word >> by) | (word << _shift_amount(np.uint32(32) - by))
+
+
+def _shuffle(word: NDArray[Any], index: NDArray[Any], width: int) -> NDArray[Any]:
+    lanes = np.arange(word.size)
+    return word[lanes // width * width + index.astype(np.int64) % width]
+
+
+def _half_bits(word: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(over="ignore"):  # too large for f16: infinity, as the instruction gives
+        return word.view(np.float32).astype(np.float16).view(np.uint16).astype(np.uint32)
+
+
+def _brain_bits(word: NDArray[Any]) -> NDArray[Any]:
+    # round to nearest, ties to even; a NaN must stay one, so its payload is not rounded
+    odd = (word >> np.uint32(16)) & np.uint32(1)
+    rounded = ((word.astype(np.uint64) + 0x7FFF + odd) >> np.uint64(16)).astype(np.uint32)
+    return np.where(np.isnan(word.view(np.float32)), np.uint32(0x7FFF), rounded).astype(np.uint32)
+
+
+def _pack(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
+    return low | (high << np.uint32(16))
+
+
+_TWO = ("b32", "b32")
+
+OPCODES = {
+    entry.name: entry
+    for entry in (
+        Opcode("lane", (), "b32", "logic", None),
+        Opcode("word", (), "any", "free", None, ("index",)),
+        Opcode("constant", (), "b32", "free", None, ("value",)),
+        Opcode("bits", ("f32",), "b32", "free", lambda v, n: v[0]),
+        Opcode("number", ("b32",), "f32", "free", lambda v, n: v[0]),
+        Opcode("and", _TWO, "b32", "logic", lambda v, n: v[0] & v[1]),
+        Opcode("or", _TWO, "b32", "logic", lambda v, n: v[0] | v[1]),
+        Opcode("xor", _TWO, "b32", "logic", lambda v, n: v[0] ^ v[1]),
+        Opcode("add", _TWO, "b32", "logic", lambda v, n: v[0] + v[1]),
+        Opcode("subtract", _TWO, "b32", "logic", lambda v, n: v[0] - v[1]),
+        Opcode("shift_left", _TWO, "b32", "logic", lambda v, n: v[0] << _shift_amount(v[1])),
+        Opcode("shift_right", _TWO, "b32", "logic", lambda v, n: v[0] >> _shift_amount(v[1])),
+        Opcode("rotate_right", _TWO, "b32", "logic", lambda v, n: _rotate_right(v[0], v[1])),
+        Opcode("test", ("b32",), "predicate", "test", lambda v, n: (v[0] & np.uint32(n[0])) != 0, ("mask",)),
+        Opcode("select", ("predicate", *_TWO), "b32", "select", lambda v, n: np.where(v[0], v[1], v[2])),
+        Opcode("shuffle", _TWO, "b32", "shuffle", lambda v, n: _shuffle(v[0], v[1], n[0]), ("width",)),
+        Opcode("pack_f16", ("f32", "f32"), "b32", "convert", lambda v, n: _pack(*map(_half_bits, v))),
+        Opcode("pack_bf16", ("f32", "f32"), "b32", "convert", lambda v, n: _pack(*map(_brain_bits, v))),
+    )
+}

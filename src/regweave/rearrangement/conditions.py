@@ -1,0 +1,47 @@
+"""What surrounds a seam, and what that allows.
+
+A fold changes the order in which the next product sums, and the rows of its other operand. Whether it may is
+not a matter of layouts: weights can be permuted beforehand, but a second activation that arrives in a fixed order
+cannot, and neither may cross the blocks of 4 of a 2:4 sparse operand or those that share a scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regweave.errors import InputError
+from regweave.rearrangement.folds import Fold
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """`other_operand_fixed`: the next product's other operand cannot be reordered along k.
+
+    `order_promised`: the order of summation over k was promised. `block`: k may only be permuted inside blocks
+    of this many (scale blocks; 4 for 2:4 sparsity). `work_between`: element-wise work between the products writes new
+    registers, so that operand tuples can be built in place.
+    """
+
+    other_operand_fixed: bool = False
+    order_promised: bool = False
+    block: int | None = None
+    work_between: bool = False
+
+    def __post_init__(self) -> None:
+        if self.block is not None and self.block < 1:
+            raise InputError(f"blocks of {self.block} along k", expected="at least 1")
+
+    def forbids(self, fold: Fold) -> str | None:
+        """Why `fold` is not legal here, or None."""
+        if self.order_promised:
+            return "the order of summation over k is promised"
+        if self.other_operand_fixed:
+            return "the other operand of the next product cannot be reordered along k"
+        if self.block is not None:
+            for position, true in enumerate(fold.permutation):
+                if position // self.block != true // self.block:
+                    return (
+                        f"k {true} would move from block {true // self.block} to block {position // self.block} of "
+                        f"{self.block}, and blocks share scales or sparsity"
+                    )
+        return None

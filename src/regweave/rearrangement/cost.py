@@ -1,0 +1,64 @@
+"""What a plan costs, counted in its program and weighed by the machine.
+
+    >>> cost_of(program, moves=0)
+    Cost(exchanges=4, selects=8, permutes=0, moves=0, converts=0, logic=6, tests=2)
+
+`logic` and `tests` only depend on the lane's number: in a loop they are done once, before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from regweave.machines.gpu import StepCosts
+from regweave.programs import Program
+
+_RESOURCES = {
+    "exchanges": "shuffle",
+    "selects": "select",
+    "permutes": "permute",
+    "moves": "move",
+    "converts": "convert",
+    "logic": "logic",
+    "tests": "test",
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Instructions of each kind, for one lane (and so for the warp)."""
+
+    exchanges: int = 0
+    selects: int = 0
+    permutes: int = 0
+    moves: int = 0
+    converts: int = 0
+    logic: int = 0
+    tests: int = 0
+
+    @property
+    def instructions(self) -> int:
+        """All instructions."""
+        return sum(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def hoistable(self) -> int:
+        """Those that a loop needs only once."""
+        return self.logic + self.tests
+
+    def slots(self, costs: StepCosts) -> int:
+        """Issue slots on a machine."""
+        return sum(getattr(self, name) * getattr(costs, resource) for name, resource in _RESOURCES.items())
+
+    def __str__(self) -> str:
+        named = [(getattr(self, field.name), field.name) for field in fields(self)]
+        return ", ".join(f"{count} {name}" for count, name in named if count) or "nothing"
+
+
+def cost_of(program: Program, moves: int = 0) -> Cost:
+    """The cost of a program plus `moves` register copies that the operand's tuples force."""
+    count = program.count()
+    constants = {step.operands[0] for step in program.steps if step.opcode == "rotate_right"}
+    counts = {name: count[resource] for name, resource in _RESOURCES.items()}
+    counts["moves"] += moves + len(constants)  # a packed look-up constant lies in a register of its own
+    return Cost(**counts)

@@ -1,0 +1,143 @@
+"""From a coordination matrix to the program that carries it out.
+
+Each round is: choose the register to offer (selects by s), shuffle (index by f); after the last round, choose for
+each register the round that filled it (selects by h). The matrix speaks of one group. Lane tables cover the whole
+warp, each lane reading the row of its place in its own copy of the group; copies at other registers are the same
+steps on other words, and they share indices and predicates.
+
+Copies that are aligned segments of 4, 8, ... lanes exchange inside their segment, so that the index is needed only
+modulo its size and costs less to compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import Array, Program, ProgramBuilder, Value
+from regweave.rearrangement.expressions import Expression, lower_expression
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.selects import choose
+from regweave.rearrangement.synthesis import synthesise
+from regweave.rearrangement.words import Words
+
+Lanes = list[int | None]
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """Who takes from whom: one expression of the lane per round, valid modulo `width`, the segment's size."""
+
+    width: int
+    expressions: tuple[Expression, ...]
+
+
+def find_indexing(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> Indexing:
+    """f of every round, each cheap given the rounds before it."""
+    segment = group.segment
+    inside = segment is not None and (segment == 1 or segment in machine.shuffle_widths)
+    width = segment if inside and segment and segment > 1 else machine.lanes
+    known: list[Expression] = []
+    for number in range(matrix.rounds):
+        table: Lanes = [None] * machine.lanes
+        for offset in group.lane_offsets:
+            for lane, entry in zip(matrix.lanes, matrix.column(number), strict=True):
+                if entry is not None:
+                    table[lane + offset] = entry.peer + (0 if width == segment else offset)
+        known.append(synthesise(table, width - 1, machine.costs, tuple(dict.fromkeys(known))))
+    return Indexing(width, tuple(known))
+
+
+def lower_exchange(
+    name: str,
+    relation: Relation,
+    words: Words,
+    group: Group,
+    matrix: CoordinationMatrix,
+    machine: WarpMachine,
+) -> Program:
+    """The program of one exchange: every round one shuffle, every choice selects, no memory."""
+    builder = program_builder(name, relation, words.count, machine)
+    indexing = find_indexing(matrix, group, machine)
+    peers = [lower_expression(expression, builder) for expression in indexing.expressions]
+    offering = choose(_offered(matrix, group, machine), len(group.registers), machine.costs)
+    keeping = choose(_kept(matrix, group, machine), matrix.rounds + len(group.registers), machine.costs)
+    results: dict[int, Value] = {}
+    for offset in group.register_offsets:
+        own = [word_value(builder, relation, words, register + offset) for register in group.registers]
+        offers = offering.lower(builder, own)
+        taken = [
+            builder.step("shuffle", (offer, peer), (indexing.width,))
+            for offer, peer in zip(offers, peers, strict=True)
+        ]
+        kept = keeping.lower(builder, [*taken, *own])
+        results.update(
+            {register + offset: value for register, value in zip(group.registers, kept, strict=True)}
+        )
+    return builder.finish([result_value(builder, relation, results[index]) for index in range(words.count)])
+
+
+def program_builder(name: str, relation: Relation, words: int, machine: WarpMachine) -> ProgramBuilder:
+    """A builder with the relation's words as arrays: `source[...]` and `destination[...]`."""
+    source, destination = relation.source, relation.destination
+    source_type = "f32" if source.dtype == "f32" else "b32"
+    destination_type = "f32" if destination.dtype == "f32" else "b32"
+    return ProgramBuilder(
+        name,
+        machine.lanes,
+        Array("source", source_type, source.registers),
+        Array("destination", destination_type, words),
+    )
+
+
+def word_value(builder: ProgramBuilder, relation: Relation, words: Words, number: int) -> Value:
+    """Word `number` of the source as raw bits, packed from its elements where they change their type."""
+    contents = words.contents[number]
+    if relation.packing is not None:
+        low = builder.word(contents[0])
+        high = (
+            builder.word(contents[1]) if len(contents) > 1 else builder.step("number", (builder.constant(0),))
+        )
+        return builder.step(relation.packing, (low, high))
+    value = builder.word(contents[0] // relation.source.element_type.per_register)
+    return builder.step("bits", (value,)) if value.type == "f32" else value
+
+
+def result_value(builder: ProgramBuilder, relation: Relation, value: Value) -> Value:
+    """Raw bits as a word of the destination's type."""
+    return builder.step("number", (value,)) if relation.destination.dtype == "f32" else value
+
+
+def _offered(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> list[Lanes]:
+    """For every round, the place in the group of the word that each lane of the warp offers."""
+    choices = []
+    for number in range(matrix.rounds):
+        choice = {lane: group.registers.index(word) for lane, word in matrix.offers(number).items()}
+        choices.append(_over_warp(choice, group, machine))
+    return choices
+
+
+def _kept(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> list[Lanes]:
+    """For every register of the group, the round that fills it in each lane, or `rounds` + an own word's place."""
+    choices = []
+    for register in group.registers:
+        choice: dict[int, int] = {}
+        for lane, row, stays in zip(matrix.lanes, matrix.rows, matrix.stays, strict=True):
+            for number, entry in enumerate(row):
+                if entry is not None and entry.keep == register:
+                    choice[lane] = number
+            for entry in stays:
+                if entry.keep == register:
+                    choice[lane] = matrix.rounds + group.registers.index(entry.word)
+        choices.append(_over_warp(choice, group, machine))
+    return choices
+
+
+def _over_warp(choice: dict[int, int], group: Group, machine: WarpMachine) -> Lanes:
+    table: Lanes = [None] * machine.lanes
+    for offset in group.lane_offsets:
+        for lane, wanted in choice.items():
+            table[lane + offset] = wanted
+    return table

@@ -1,0 +1,140 @@
+"""Index expressions: small integer functions of the lane's number, as values.
+
+    >>> f = Binary("or", Binary("and", Binary("shift_right", LANE, Constant(1)), Constant(1)),
+    ...            Binary("shift_left", LANE, Constant(1)))
+    >>> str(f), (evaluate(f, 4) % 4).tolist()
+    ('lane >> 1 & 1 | lane << 1', [0, 2, 1, 3])
+
+They use the opcodes of lane-level programs, so that what they mean and what they cost is said in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from regweave.machines.gpu import StepCosts
+from regweave.programs import OPCODES, ProgramBuilder, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The number of the lane itself."""
+
+    def __str__(self) -> str:
+        return "lane"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A 32-bit constant."""
+
+    value: int
+
+    def __str__(self) -> str:
+        return str(self.value) if self.value < 256 else f"{self.value:#010x}"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operation of two expressions, named by its opcode."""
+
+    opcode: str
+    left: Expression
+    right: Expression
+
+    def __str__(self) -> str:
+        if self.opcode == "rotate_right":
+            return f"rotate_right({self.left}, {self.right})"
+        sign, rank = _SIGNS[self.opcode]
+        # the right side is wrapped at equal rank too: a - (b - c)
+        return f"{_wrapped(self.left, rank)} {sign} {_wrapped(self.right, rank + 1)}"
+
+
+Expression: TypeAlias = Lane | Constant | Binary
+LANE = Lane()
+
+# C's signs and binding strengths
+_SIGNS = {
+    "or": ("|", 1),
+    "xor": ("^", 2),
+    "and": ("&", 3),
+    "shift_left": ("<<", 4),
+    "shift_right": (">>", 4),
+    "add": ("+", 5),
+    "subtract": ("-", 5),
+}
+_BITWISE = ("and", "or", "xor")
+
+
+def _wrapped(expression: Expression, rank: int) -> str:
+    inner = (
+        isinstance(expression, Binary) and expression.opcode in _SIGNS and _SIGNS[expression.opcode][1] < rank
+    )
+    return f"({expression})" if inner else str(expression)
+
+
+@lru_cache(maxsize=65536)
+def _values(expression: Expression, lanes: int) -> NDArray[Any]:
+    if isinstance(expression, Lane):
+        return np.arange(lanes, dtype=np.uint32)
+    if isinstance(expression, Constant):
+        return np.full(lanes, expression.value, dtype=np.uint32)
+    meaning = OPCODES[expression.opcode].meaning
+    assert meaning is not None
+    return meaning((_values(expression.left, lanes), _values(expression.right, lanes)), ())
+
+
+def evaluate(expression: Expression, lanes: int) -> NDArray[np.uint32]:
+    """The value of `expression` in each of `lanes` lanes."""
+    return _values(expression, lanes).copy()
+
+
+def lower_expression(expression: Expression, builder: ProgramBuilder) -> Value:
+    """Write `expression` into a program; parts that are there already are used again."""
+    if isinstance(expression, Lane):
+        return builder.step("lane")
+    if isinstance(expression, Constant):
+        return builder.constant(expression.value)
+    operands = [lower_expression(side, builder) for side in (expression.left, expression.right)]
+    return builder.step(expression.opcode, operands)
+
+
+def expression_cost(expression: Expression, costs: StepCosts, known: Iterable[Expression] = ()) -> int:
+    """Issue slots of `expression`, the parts in `known` being free.
+
+    Two bit operations in a row, one of them with a constant, are one three-input instruction; the constant
+    of a table look-up needs a register of its own.
+    """
+    seen: set[Expression] = set(known)
+
+    def visit(node: Expression, fused: bool = False) -> int:
+        if not isinstance(node, Binary) or node in seen:
+            return 0
+        seen.add(node)
+        cost = 0 if fused else getattr(costs, OPCODES[node.opcode].resource)
+        if node.opcode == "rotate_right":
+            cost += costs.move
+        partner = None if fused else _partner(node)
+        return cost + sum(visit(side, side is partner) for side in (node.left, node.right))
+
+    return visit(expression)
+
+
+def _partner(node: Binary) -> Binary | None:
+    """The operand that a three-input bit operation would take in together with `node`."""
+    if node.opcode not in _BITWISE:
+        return None
+    for side, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(side, Binary) and side.opcode in _BITWISE:
+            constants = sum(isinstance(part, Constant) for part in (side.left, side.right, other))
+            if constants == 1:
+                return side
+    return None

@@ -1,0 +1,80 @@
+"""Schedules by algebra, where the relation is linear over bits: rounds that differ by an xor.
+
+Let lane i fill register r = j xor phi(i) in round j, with phi linear in the bits of i. The lane it then asks,
+p(i, r), is linear too, so the round has no conflict as soon as i -> p(i, j xor phi(i)) is invertible. phi = 0 is
+the preliminary matrix. For the tf32 seam
+
+    p = (r1, t1)   q = (r0, t0)        (bits, high first; lane i = (t1, t0), register r = (r1, r0))
+
+p forgets t0, and the simplest phi that brings it back is phi(i) = (t0, 0): lanes with t0 = 1 fill registers
+2, 3, 0, 1 while the others fill 0, 1, 2, 3. That is the coordination matrix of the worked example.
+
+What a schedule costs in selects also follows: a register is filled in as many different rounds as phi has values,
+and every doubling costs one select per round; the same holds for the registers that lanes offer. Among the
+cheapest, the phi that uses the fewest bits comes first, since each bit is one predicate.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.rearrangement.edges import group_edges, matrix_of
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.words import Words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_MAPS = 4096
+
+
+def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
+    """The cheapest schedule of this kind; None where the relation is not linear or no phi of those tried works."""
+    lanes, registers = len(group.lanes), len(group.registers)
+    edges = group_edges(words, group)
+    peers = np.array([edge.peer for edge in edges]).reshape(lanes, registers)
+    offered = np.array([edge.word for edge in edges]).reshape(lanes, registers)
+    if not (_is_linear(peers) and _is_linear(offered)):
+        return None
+    best: tuple[tuple[int, ...], NDArray[np.int64]] | None = None
+    for images in _maps(lanes.bit_length() - 1, registers):
+        shift = _apply(images)
+        if np.unique(peers[np.arange(lanes), shift]).size != lanes:
+            continue  # one round decides: the others only add a constant to p
+        choices = np.unique(shift).size, np.unique(offered[np.arange(lanes), shift]).size
+        selects = sum(count.bit_length() - 1 for count in choices)
+        score = selects, sum(image.bit_count() for image in images), *images
+        if best is None or score < best[0]:
+            best = score, shift
+    if best is None:
+        return None
+    return matrix_of(group, edges, [edge.keep ^ int(best[1][edge.taker]) for edge in edges])
+
+
+def _maps(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
+    """The images of the lane bits under the phis to try: all of them, or single register bits if those are many."""
+    images = list(range(registers))
+    if registers**lane_bits > _MOST_MAPS:
+        images = [0, *(1 << bit for bit in range(registers.bit_length() - 1))]
+    return list(product(images, repeat=lane_bits))
+
+
+def _apply(images: tuple[int, ...]) -> NDArray[np.int64]:
+    values = np.zeros(1, dtype=np.int64)
+    for image in images:
+        values = np.concatenate([values, values ^ image])
+    return values
+
+
+def _is_linear(table: NDArray[np.int64]) -> bool:
+    """Whether table[i, r] is linear over the bits of i and r, up to a constant."""
+    if any(size & (size - 1) for size in table.shape):
+        return False
+    start = int(table[0, 0])
+    rows = _apply(tuple(int(table[1 << bit, 0]) ^ start for bit in range(table.shape[0].bit_length() - 1)))
+    columns = _apply(tuple(int(table[0, 1 << bit]) ^ start for bit in range(table.shape[1].bit_length() - 1)))
+    return bool(np.array_equal(rows[:, None] ^ columns[None, :] ^ start, table))

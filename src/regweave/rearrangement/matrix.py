@@ -1,0 +1,103 @@
+"""The coordination matrix: in round j, lane i takes word q of lane p and keeps it as its word r.
+
+Taking the destination registers in order is the *preliminary* matrix. It has conflicts: a lane can offer only
+one register in a round, and in round 0 of the tf32 seam lanes 0 and 1 both ask lane 0:
+
+    lane 0   (0,0,0)*  (0,2,1)*  (2,0,2)*  (2,2,3)*
+    lane 1   (0,1,0)*  (0,3,1)*  (2,1,2)*  (2,3,3)*
+
+A conflict-free matrix takes the same words in another order for each lane. Its columns are perfect matchings of
+the bipartite multigraph (offering lane, taking lane), which exist for every bijection (Koenig). A lane may also
+sit a round out (None) where words that are already local stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from regweave.errors import VerificationError
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.words import Words
+
+
+class Entry(NamedTuple):
+    """Take word `word` of lane `peer` and keep it as word `keep` (p, q, r of the coordination matrix)."""
+
+    peer: int
+    word: int
+    keep: int
+
+    def __str__(self) -> str:
+        return f"({self.peer},{self.word},{self.keep})"
+
+
+@dataclass(frozen=True)
+class CoordinationMatrix:
+    """`rows[i][j]` for the i-th lane of the group, in numbers of the group's first copy.
+
+    `stays[i]` lists the words that lane i keeps without taking them: peer is the lane itself.
+    """
+
+    lanes: tuple[int, ...]
+    rows: tuple[tuple[Entry | None, ...], ...]
+    stays: tuple[tuple[Entry, ...], ...]
+
+    @property
+    def rounds(self) -> int:
+        """Number of columns."""
+        return len(self.rows[0])
+
+    def column(self, number: int) -> tuple[Entry | None, ...]:
+        """Round `number`, one entry per lane of the group."""
+        return tuple(row[number] for row in self.rows)
+
+    def is_local(self, number: int) -> bool:
+        """Whether every lane takes from itself in round `number`, so that nothing needs to be exchanged."""
+        return all(
+            entry is None or entry.peer == lane
+            for lane, entry in zip(self.lanes, self.column(number), strict=True)
+        )
+
+    def offers(self, number: int) -> dict[int, int]:
+        """s of round `number`: the word that each asked lane must offer (g composed with f inverted)."""
+        return {entry.peer: entry.word for entry in self.column(number) if entry is not None}
+
+    def conflicts(self, number: int) -> frozenset[int]:
+        """Lanes that are asked for more than one word, or by more than one lane, in round `number`."""
+        asked = Counter(entry.peer for entry in self.column(number) if entry is not None)
+        return frozenset(peer for peer, times in asked.items() if times > 1)
+
+
+def preliminary_matrix(words: Words, group: Group) -> CoordinationMatrix:
+    """Every lane takes its words in the order of its own registers: conflicts and all."""
+    rows = tuple(
+        tuple(Entry(int(words.peers[lane, r]), int(words.words[lane, r]), r) for r in group.registers)
+        for lane in group.lanes
+    )
+    return CoordinationMatrix(group.lanes, rows, tuple(() for _ in group.lanes))
+
+
+def check_matrix(matrix: CoordinationMatrix, words: Words, group: Group) -> CoordinationMatrix:
+    """Return `matrix` if it is conflict-free and brings every lane of the group every word it needs.
+
+    Raises VerificationError naming the round or the lane otherwise.
+    """
+    for number in range(matrix.rounds):
+        if conflicts := matrix.conflicts(number):
+            raise VerificationError(
+                f"round {number} asks lane {min(conflicts)} twice", where="coordination matrix"
+            )
+    for lane, row, stays in zip(matrix.lanes, matrix.rows, matrix.stays, strict=True):
+        needed = sorted(
+            Entry(int(words.peers[lane, r]), int(words.words[lane, r]), r) for r in group.registers
+        )
+        if sorted([entry for entry in row if entry is not None] + list(stays)) != needed:
+            raise VerificationError(f"lane {lane} does not receive the words of its registers",
+                                    where="coordination matrix")  # fmt: skip
+        if any(entry.peer != lane for entry in stays):
+            raise VerificationError(
+                f"lane {lane} keeps a word that it does not have", where="coordination matrix"
+            )
+    return matrix

@@ -1,0 +1,144 @@
+"""The relation of two layouts of one tile: which source slot feeds each destination slot.
+
+Lane 0 of the tf32 A fragment must hold element (0, 4) as its item 2, and the C fragment has it in lane 2,
+item 0: so `peers[0, 2] = 2` and `items[0, 2] = 0`. Where several source slots hold an element, a lane's
+own copy is preferred.
+
+    >>> relation = relate(c, a)
+    >>> relation.peers[0].tolist(), relation.items[0].tolist()
+    ([0, 0, 2, 2], [0, 2, 0, 2])
+
+Lanes exchange whole registers, so the relation is lifted from elements to *words*: what lies together in
+one destination register must come from one lane. Elements that change their type on the way (f32 accumulators
+to f16 operands) are packed first, two to a word, and may be paired freely as long as all lanes pair alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.errors import InputError, UnsupportedError
+from regweave.layouts import Layout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# the types whose bits may be taken for one another, and the conversions that pack f32 words
+_SAME_BITS = {"f32", "tf32", "b32"}
+_PACKINGS = {("f32", "f16"): "pack_f16", ("f32", "bf16"): "pack_bf16"}
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """`peers[lane, item]` and `items[lane, item]`: the source lane and item of each destination item.
+
+    `packing` is the opcode that packs source elements into destination words, or None where bits stay.
+    """
+
+    source: Layout
+    destination: Layout
+    peers: NDArray[np.int64]
+    items: NDArray[np.int64]
+    packing: str | None
+
+    @property
+    def lanes(self) -> int:
+        """Lanes that take part."""
+        return self.destination.lanes
+
+    @cached_property
+    def replicated(self) -> str | None:
+        """Which element is held more than once, and where; None for a bijection."""
+        for layout in (self.source, self.destination):
+            if not layout.bijective:
+                numbers, counts = np.unique(layout.table, return_counts=True)
+                row, column = divmod(int(numbers[counts > 1][0]), layout.shape[1])
+                holders = ", ".join(
+                    f"lane {s.lane} register {s.register}" for s in layout.slots(row, column)[:3]
+                )
+                return f"{layout.name} holds element ({row}, {column}) more than once: {holders}"
+        return None
+
+    @property
+    def one_hop_minimum(self) -> int:
+        """Rounds that no exchange without relays can undercut: words that the busiest lane takes from others.
+
+        Counted in bytes of the destination's type, packed per sending lane.
+        """
+        bits = self.destination.element_type.bits
+        most = 0
+        for lane in range(self.lanes):
+            remote = self.peers[lane][self.peers[lane] != lane]
+            counts = np.unique(remote, return_counts=True)[1]
+            most = max(most, int(sum(-(-int(count) * bits // 32) for count in counts)))
+        return most
+
+
+def relate(source: Layout, destination: Layout) -> Relation:
+    """The relation of two layouts.
+
+    Raises InputError if the tiles or the lanes differ, and UnsupportedError if the elements would have to
+    change their type in a way that is no plain packing.
+    """
+    if source.shape != destination.shape:
+        raise InputError(
+            f"{source.name} lays out a {source.shape[0]} x {source.shape[1]} tile and {destination.name} "
+            f"a {destination.shape[0]} x {destination.shape[1]} one",
+            where=f"element {_first_missing(source, destination)}, which only one of them holds",
+            expected="two layouts of the same tile",
+            fix="repeat fragments side by side with layout.repeat(rows, columns)",
+        )
+    if source.lanes != destination.lanes:
+        raise InputError(
+            f"{source.name} is spread over {source.lanes} lanes and {destination.name} over {destination.lanes}",
+            where=f"lane {min(source.lanes, destination.lanes)}, which only one of them has",
+            expected="the same lanes on both sides",
+        )
+    packing = _packing(source, destination)
+    peers, items = _nearest_holders(source, destination)
+    return Relation(source, destination, peers, items, packing)
+
+
+def _first_missing(source: Layout, destination: Layout) -> tuple[int, int]:
+    axis = 0 if source.shape[0] != destination.shape[0] else 1
+    at = min(source.shape[axis], destination.shape[axis])
+    return (at, 0) if axis == 0 else (0, at)
+
+
+def _packing(source: Layout, destination: Layout) -> str | None:
+    pair = source.dtype, destination.dtype
+    if pair in _PACKINGS:
+        return _PACKINGS[pair]
+    bits = {layout.element_type.bits for layout in (source, destination)}
+    if (
+        pair[0] == pair[1]
+        or set(pair) <= _SAME_BITS
+        or (len(bits) == 1 and any(kind[0] == "b" and kind[1:].isdigit() for kind in pair))
+    ):
+        return None
+    raise UnsupportedError(
+        f"{pair[0]} elements cannot become {pair[1]} on the way",
+        where=f"{source.name} -> {destination.name}",
+        expected="equal types, types of the same bits, or " + ", ".join(f"{a} -> {b}" for a, b in _PACKINGS),
+        fix="convert before or after the rearrangement",
+    )
+
+
+def _nearest_holders(source: Layout, destination: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lane, item = np.indices(source.table.shape)
+    first = np.full(source.elements, -1)
+    flat = source.table.ravel()
+    # written backwards, so that the first holder of an element is the one that stays
+    first[flat[::-1]] = np.arange(flat.size)[::-1]
+    slots = first[destination.table]
+    if not source.bijective:
+        for number in range(source.lanes):
+            own = np.full(source.elements, -1)
+            own[source.table[number][::-1]] = number * source.items + np.arange(source.items)[::-1]
+            mine = own[destination.table[number]]
+            slots[number] = np.where(mine >= 0, mine, slots[number])
+    return lane.ravel()[slots], item.ravel()[slots]
