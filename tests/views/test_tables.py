@@ -51,5 +51,7 @@ def test_health_says_what_to_do():
     text = drawn(health_table(document))
     for words in ("portable device", "[it] failed", "torch missing", "pip install 'regweave[bench]'"):
         assert words in text
-    processor = {**document["processor"], "machine": "avx512", "vector_lanes": 16, "caches": {"L1": "32K"}}
-    assert "avx512, 16 lanes" in drawn(health_table({**document, "processor": processor}))
+    processor = {**document["processor"], "machine": "avx512", "vector_lanes": 16, "caches": {"L1": 32768}}
+    text = drawn(health_table({**document, "processor": processor}))
+    assert "avx512, 16 lanes" in text
+    assert "L1 32 KiB" in text

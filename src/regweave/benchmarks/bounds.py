@@ -21,7 +21,7 @@ import numpy as np
 
 from regweave.assembly import Builder, Listing
 from regweave.devices import cpu
-from regweave.machines.x86 import VectorMachine, detect
+from regweave.machines.x86 import VectorMachine
 
 COPY_BYTES = 64 << 20  # per thread
 PEAK_ROUNDS = 300_000
@@ -31,7 +31,7 @@ UNROLLED = 4  # vectors per turn of the copy loop
 
 def machine_bounds(threads: int = 1) -> dict[str, Any]:
     """`fma_peak_gflops` (None without AVX2 or AVX-512) and `copy_gb_per_s` of `threads` threads."""
-    machine = detect()
+    machine = cpu.chosen_machine()
     return {
         "fma_peak_gflops": None if machine is None else fma_peak(machine, threads) / 1e9,
         "copy_gb_per_s": copy_bandwidth(machine, threads) / 1e9,
@@ -48,7 +48,7 @@ def fma_peak(machine: VectorMachine, threads: int = 1) -> float:
 
 def copy_bandwidth(machine: VectorMachine | None, threads: int = 1) -> float:
     """Bytes per second, read and written, of `threads` threads that copy large blocks."""
-    blocks = [(_aligned_bytes(COPY_BYTES), _aligned_bytes(COPY_BYTES)) for _ in range(threads)]
+    blocks = [(_written_block(), _written_block()) for _ in range(threads)]
     ways: list[list[Callable[[], object]]] = [[_plain_copy(*pair) for pair in blocks]]
     if machine is not None:
         ways.append([_streaming_copy(machine, *pair) for pair in blocks])
@@ -90,10 +90,10 @@ def copy_loop(machine: VectorMachine) -> Listing:
     return builder.finish()
 
 
-def _aligned_bytes(size: int, alignment: int = 64) -> np.ndarray:
-    block = np.ones(size + alignment, np.uint8)  # written, so that its pages exist
-    start = -block.ctypes.data % alignment
-    return block[start : start + size]
+def _written_block() -> np.ndarray:
+    block = cpu.aligned_empty(COPY_BYTES, np.uint8)
+    block.fill(1)  # so that its pages exist
+    return block
 
 
 def _plain_copy(source: np.ndarray, target: np.ndarray) -> Callable[[], object]:

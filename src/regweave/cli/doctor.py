@@ -67,30 +67,17 @@ def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]
 
 
 def describe_processor() -> dict[str, Any]:
-    """Name, cores this process may use, vector machine and caches."""
-    from regweave.machines.x86 import detect
+    """Name, cores this process may use, the machine that kernels are built for, bytes of its caches."""
+    from regweave.devices import cpu
 
-    machine = detect()
+    machine, caches = cpu.chosen_machine(), cpu.caches()
     return {
         "name": _processor_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "machine": None if machine is None else machine.name,
         "vector_lanes": None if machine is None else machine.lanes,
-        "caches": cache_sizes(),
+        "caches": {"L1": caches.l1, "L2": caches.l2, "last": caches.last},
     }
-
-
-def cache_sizes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, str]:
-    """Data caches of the first core in the system's words, `{"L1": "32K", ...}`; empty where it is silent."""
-    sizes = {}
-    for entry in sorted(folder.glob("index*")):
-        try:
-            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:
-            continue
-        if kind != "Instruction":
-            sizes[f"L{level}"] = size
-    return sizes
 
 
 def version_of(package: str) -> str | None:

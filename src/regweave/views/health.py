@@ -36,8 +36,8 @@ def _machine_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
         yield "vectors", "neither AVX-512 nor AVX2: the portable device computes, slowly", "yellow"
     else:
         yield "vectors", f"{machine}, {processor['vector_lanes']} lanes of float32", ""
-    caches = ", ".join(f"{level} {size}" for level, size in processor["caches"].items())
-    yield "caches", caches or "the system does not say", ""
+    caches = ", ".join(f"{level} {size // 1024} KiB" for level, size in processor["caches"].items())
+    yield "caches", caches, ""
     yield "bounds", bounds_words(document["bounds"]), ""
 
 
