@@ -1,0 +1,33 @@
+"""Models: reading them, finding what can run natively in them, and replacing it.
+
+    model = read_model("recogniser.onnx", dims={"width": 320})
+    chains = [piece for piece in find_candidates(model) if piece.refusal is None]
+    rewritten = replace_pieces(model, [*chains, *find_pieces(model, chains)])
+
+Nothing here knows hardware or runs a model: `read_model` imports and checks, `find_candidates` answers
+which products follow one another and why others do not, `find_pieces` divides the rest, `replace_pieces`
+writes the model in which each piece is one node.
+"""
+
+from regweave.graphs.candidates import find_candidates, subchain
+from regweave.graphs.model import Model
+from regweave.graphs.pieces import Axis, Candidate, Link, OutputDim, Piece, Rest
+from regweave.graphs.reading import read_model
+from regweave.graphs.rewriting import extract_piece, replace_pieces
+from regweave.graphs.runs import find_pieces
+
+__all__ = [
+    "Axis",
+    "Candidate",
+    "Link",
+    "Model",
+    "OutputDim",
+    "Piece",
+    "Rest",
+    "extract_piece",
+    "find_candidates",
+    "find_pieces",
+    "read_model",
+    "replace_pieces",
+    "subchain",
+]

@@ -1,0 +1,194 @@
+"""What can run natively in a model: a piece, some nodes that one kernel replaces.
+
+    kind "chain"         two or more products, and the element-wise work between and behind them
+    kind "single"        one product and the work behind it
+    kind "elementwise"   a run of element-wise work alone
+
+A piece reads one main tensor and maybe some extra ones, and leaves one tensor; nothing outside reads anything
+in between. A chain that was looked for but is broken somewhere is a piece too, with the reason as its
+`refusal`. Weights are gathered and folded when `chain` is first asked for, not when the piece is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from regweave.graphs.dimensions import Shape
+from regweave.graphs.folding import build_chain, build_run, extra_names
+from regweave.graphs.products import Product
+from regweave.graphs.steps import Step
+from regweave.operators import Chain, ElementwiseRun, Order
+
+Kind = Literal["chain", "single", "elementwise"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An output dimension that equals dimension `index` of the piece's input."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The one output dimension that follows from the number of elements, as -1 does in a Reshape."""
+
+
+OutputDim = int | Axis | Rest
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One product of a chain and the steps behind it, its own bias included."""
+
+    product: Product
+    steps: tuple[Step, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes, in order."""
+        names = (self.product.node, *(name for step in self.steps for name in step.nodes))
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def output(self) -> str:
+        """The tensor that the last step leaves."""
+        return self.steps[-1].output if self.steps else self.product.output
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Nodes of a model that one native kernel can replace, or (with `refusal`) the reason why none can.
+
+    nodes           names of everything that it replaces, in running order gemm_nodes      the products
+    among them input           the main input tensor; if `transposed`, it is [K, M] in memory and must be
+    transposed first extra_inputs    tensors that are read besides (residuals), each of the shape of the
+    stage that reads it output          the tensor that it leaves order           "rows": x is [M, K];
+    "pixels": x is [batch, K, P] channel_axis    axis of the channels in the input, -1 for the last: batch
+    is the product of the axes before
+                    it, P of those behind. For "rows", M is simply all elements divided by K
+    widths          (K0, N0, N1, ...); (channels,) or () for element-wise runs
+    input_shape     shape of the (transposed) input for the sizes given to read_model; None where unknown
+    output_dims     how the output's shape follows from the (transposed) input's; None: it is the input's with
+                    the last axis replaced by the last width
+    refusal         None, or why it cannot be built
+    forced          the caller asked for exactly this chain
+    """
+
+    kind: Kind
+    nodes: tuple[str, ...]
+    gemm_nodes: tuple[str, ...]
+    input: str
+    output: str
+    order: Order
+    channel_axis: int
+    widths: tuple[int, ...]
+    input_shape: tuple[int | None, ...] | None
+    output_dims: tuple[OutputDim, ...] | None
+    refusal: str | None = None
+    forced: bool = False
+    transposed: bool = False
+    links: tuple[Link, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A name for people, unique among pieces that share no nodes: that of its first product or node."""
+        return self.gemm_nodes[0] if self.gemm_nodes else self.nodes[0]
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """Every element-wise step, in order."""
+        return (*(step for link in self.links for step in link.steps), *self.steps)
+
+    @property
+    def extra_inputs(self) -> tuple[str, ...]:
+        """Tensors that are read beside the input, in the order of the kernel's extras."""
+        return extra_names(self.all_steps)
+
+    @property
+    def added(self) -> dict[str, np.ndarray]:
+        """Constants among `extra_inputs` that the model does not hold yet."""
+        return {name: value for step in self.all_steps for name, value in step.added}
+
+    @cached_property
+    def chain(self) -> Chain | None:
+        """The products with weights [K, N] and folded epilogues; None for refused and element-wise pieces."""
+        if self.refusal is not None or not self.links:
+            return None
+        return build_chain(
+            [link.product.weight() for link in self.links], [link.steps for link in self.links], self.order
+        )
+
+    @cached_property
+    def run(self) -> ElementwiseRun | None:
+        """The element-wise work; None for pieces with products."""
+        return build_run(self.steps, self.channel_axis != -1) if self.kind == "elementwise" else None
+
+    @property
+    def m(self) -> int | None:
+        """Rows or pixels in all, for the sizes given to read_model; None where they are not known."""
+        shape = self.input_shape
+        if shape is None or any(dim is None for dim in shape):
+            return None
+        total = prod(dim for dim in shape if dim is not None)
+        return total // self.widths[0] if self.widths else total
+
+    @property
+    def batch(self) -> int | None:
+        """Images, for "pixels": the product of the axes before the channels; 1 for "rows"."""
+        return 1 if self.order == "rows" else _known_product(self.input_shape, 0, self.channel_axis)
+
+    @property
+    def pixels(self) -> int | None:
+        """Pixels per image for "pixels"; all rows for "rows"."""
+        if self.order == "rows":
+            return self.m
+        return _known_product(self.input_shape, self.channel_axis + 1, None)
+
+    def output_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The output's shape for an input of `shape`; ValueError if the two cannot match."""
+        if self.output_dims is None:
+            return (*shape[:-1], self.widths[-1]) if self.widths else tuple(shape)
+        dims = [shape[dim.index] if isinstance(dim, Axis) else dim for dim in self.output_dims]
+        fixed = prod(dim for dim in dims if isinstance(dim, int))
+        total = prod(shape)
+        if self.widths:
+            total = total // self.widths[0] * self.widths[-1]
+        rest = total // fixed if fixed else 0
+        result = tuple(rest if isinstance(dim, Rest) else dim for dim in dims)
+        if prod(result) != total:
+            raise ValueError(
+                f"{self.name}: an input of shape {list(shape)} gives no output of shape {list(result)}"
+            )
+        return result
+
+
+Candidate = Piece
+
+
+def _known_product(shape: tuple[int | None, ...] | None, start: int, stop: int | None) -> int | None:
+    if shape is None or any(dim is None for dim in shape[start:stop]):
+        return None
+    return prod(dim for dim in shape[start:stop] if dim is not None)
+
+
+def output_dims(source: Shape, result: Shape) -> tuple[OutputDim, ...] | None:
+    """Each dimension of `result` from those of `source`; None where more than one does not follow."""
+    dims: list[OutputDim] = []
+    for axis, dim in enumerate(result):
+        if isinstance(dim, int):
+            dims.append(dim)
+        elif axis < len(source) and source[axis] == dim:
+            dims.append(Axis(axis))
+        elif dim in source:
+            dims.append(Axis(source.index(dim)))
+        else:
+            dims.append(Rest())
+    return None if sum(isinstance(dim, Rest) for dim in dims) > 1 else tuple(dims)

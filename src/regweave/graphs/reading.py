@@ -1,0 +1,279 @@
+"""Reading a model: from a file or a ModelProto to a `Model`, or to one clear error.
+
+    model = read_model("recogniser.onnx", dims={"width": 320})
+
+What can be wrong is found here, before anything is planned: no file, an empty or truncated one, one that is
+not ONNX, missing external data, operators that the operator set does not have, cycles, tensors that nothing
+makes, sizes that the model cannot take. The input is never changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from regweave.errors import InputError, ModelError, nearest_names
+from regweave.graphs.constants import Constants
+from regweave.graphs.dimensions import Shape, number
+from regweave.graphs.external import all_tensors, check_external
+from regweave.graphs.inference import (
+    check,
+    first_line,
+    infer,
+    is_anonymous,
+    is_dynamic,
+    skeleton,
+    types_and_shapes,
+)
+from regweave.graphs.model import Model
+from regweave.graphs.order import name_nodes, sort_nodes
+from regweave.graphs.shapes import symbolic_shapes
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+OVERRIDABLE_FROM = 4
+PROTOBUF_LIMIT = 2**31
+
+
+def read_model(
+    source: str | os.PathLike[str] | onnx.ModelProto, dims: Mapping[str, int] | None = None
+) -> Model:
+    """Read an ONNX model and infer its shapes.
+
+    `dims` gives sizes to dynamic dimensions of the inputs, by name or as `input[axis]`; the model itself
+    stays dynamic, the sizes are what plans are made for. Errors: ModelError (the file or the graph),
+    InputError (`dims`).
+    """
+    if isinstance(source, onnx.ModelProto):
+        path, proto = None, onnx.ModelProto()
+        proto.CopyFrom(source)
+    else:
+        path = Path(source)
+        proto = _parse(path)
+    folder = None if path is None else path.resolve().parent
+    _check_claims(proto)
+    check_external(all_tensors(proto.graph), folder)
+    proto = _inline(proto)
+    name_nodes(proto.graph)
+    sort_nodes(proto.graph)
+    _check_outputs(proto.graph)
+    opset = _check_operators(proto)
+    sizes = _check_dims(proto, dims or {})
+    return _model(proto, path, folder, opset, sizes)
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    if path.is_dir():
+        raise ModelError("a folder is not a model", where=str(path), expected="an .onnx file")
+    if not path.exists():
+        siblings = [entry.name for entry in path.parent.glob("*.onnx")] if path.parent.is_dir() else []
+        raise ModelError("no such file", where=str(path), nearest=nearest_names(path.name, siblings))
+    try:
+        with path.open("rb") as file:
+            head = file.read(64)
+        if not head:
+            raise ModelError("the file is empty", where=str(path), expected="an ONNX model")
+        if head.startswith(b"version https://git-lfs"):
+            raise ModelError(
+                "the file is a Git LFS pointer, not the model", where=str(path), fix="run: git lfs pull"
+            )
+        if head[4:8] == b"ORTM":
+            raise ModelError(
+                "the file is in onnxruntime's own format",
+                where=str(path),
+                fix="give the .onnx it was made from",
+            )
+        return onnx.load_model(path, format="protobuf", load_external_data=False)
+    except DecodeError as error:
+        if path.stat().st_size >= PROTOBUF_LIMIT:
+            raise ModelError(
+                "the file is over 2 GiB, which one protobuf cannot be",
+                where=str(path),
+                fix="save the model with its weights as external data",
+            ) from error
+        raise ModelError(
+            "the file is truncated or is not an ONNX model", where=str(path), fix="fetch or export it again"
+        ) from error
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _check_claims(proto: onnx.ModelProto) -> None:
+    """What every ONNX model says of itself; other protobufs and texts that happen to parse do not."""
+    if not proto.HasField("graph") or proto.ir_version < 1:
+        raise ModelError(
+            "not an ONNX model: it has no graph or no IR version", fix="fetch or export it again"
+        )
+    if not proto.opset_import:
+        raise ModelError(
+            "the model names no operator set: the file is truncated or not ONNX",
+            fix="fetch or export it again",
+        )
+
+
+def _inline(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its local functions replaced by their bodies, so that what is in them can be seen."""
+    if not proto.functions:
+        return proto
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(proto)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"the model's functions cannot be inlined: {first_line(error)}") from error
+
+
+def _check_outputs(graph: onnx.GraphProto) -> None:
+    made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
+    made |= {tensor.name for tensor in graph.initializer}
+    if not graph.output:
+        raise ModelError(
+            "the graph has no outputs", fix="the file is damaged or was cut out of a larger model"
+        )
+    for value in graph.output:
+        if value.name not in made:
+            raise ModelError(
+                f"nothing makes the output '{value.name}'", nearest=nearest_names(value.name, made)
+            )
+
+
+def _check_operators(proto: onnx.ModelProto) -> int:
+    """The version of the default operator set; ModelError for versions and operators that do not exist."""
+    versions = {entry.domain: entry.version for entry in proto.opset_import}
+    newest = onnx.defs.onnx_opset_version()
+    opset = versions.get("", versions.get("ai.onnx", 0))
+    if opset > newest:
+        raise ModelError(
+            f"the model uses operator set {opset}",
+            expected=f"at most {newest}, the newest that the installed onnx knows",
+            fix="update onnx, or export the model with an older operator set",
+        )
+    for node in proto.graph.node:
+        if node.domain not in DEFAULT_DOMAINS:
+            if node.domain not in versions:
+                raise ModelError(
+                    f"the model imports no operator set '{node.domain}'",
+                    where=f"node '{node.name}'",
+                    nearest=nearest_names(node.domain, versions),
+                )
+            continue
+        if opset < 1:
+            raise ModelError(
+                f"operator set {opset} does not exist"
+                if opset
+                else "the default operator set is not imported",
+                where=f"node '{node.name}'",
+                expected=f"a version from 1 to {newest}",
+            )
+        if not _exists(node.op_type, opset):
+            names = {schema.name for schema in onnx.defs.get_all_schemas()}
+            raise ModelError(
+                f"operator set {opset} has no operator '{node.op_type}'",
+                where=f"node '{node.name}'",
+                nearest=nearest_names(node.op_type, names),
+            )
+    return opset
+
+
+def _exists(op_type: str, opset: int) -> bool:
+    try:
+        onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return False
+    return True
+
+
+def dynamic_dimensions(proto: onnx.ModelProto) -> dict[str, str]:
+    """Dynamic dimensions of the real inputs: `input[axis]` -> the dimension's own name, or "" for none."""
+    weights = {tensor.name for tensor in proto.graph.initializer}
+    return {
+        f"{value.name}[{axis}]": "" if is_anonymous(dim) else dim.dim_param
+        for value in proto.graph.input
+        if value.name not in weights
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
+        if is_dynamic(dim)
+    }
+
+
+def _check_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
+    places = dynamic_dimensions(proto)
+    named = {name for name in places.values() if name}
+    for name, size in dims.items():
+        if name not in named and name not in places:
+            raise InputError(
+                f"the model has no dynamic dimension '{name}'",
+                where="dims",
+                expected="one of " + ", ".join([*sorted(named), *places])
+                if places
+                else "none: all sizes are fixed",
+                nearest=nearest_names(name, [*named, *places]),
+            )
+        if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
+            raise InputError(
+                f"the size of '{name}' is {size!r}", where="dims", expected="a whole number >= 0"
+            )
+    return {name: int(size) for name, size in dims.items()}
+
+
+def _model(
+    proto: onnx.ModelProto, path: Path | None, folder: Path | None, opset: int, sizes: dict[str, int]
+) -> Model:
+    graph = proto.graph
+    bare = skeleton(proto, {})
+    check(bare)
+    inferred = infer(bare)
+    types, base = types_and_shapes(inferred)
+    overridable = {value.name for value in graph.input} if proto.ir_version >= OVERRIDABLE_FROM else set()
+    fixed = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
+    constants = Constants(fixed, graph.node, folder, opset)
+    nodes = list(graph.node)
+    given = [*(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)]
+
+    def shapes_from(known: dict[str, Shape]) -> dict[str, Shape]:
+        start = {name: known[name] for name in given if name in known}
+        return symbolic_shapes(nodes, start, known, constants.integers, opset)
+
+    symbols = shapes_from(base)
+    sized = symbols
+    if sizes:
+        sized = shapes_from(types_and_shapes(_infer_sized(proto, bare, sizes))[1])
+    places = dynamic_dimensions(proto)
+    _write_value_info(proto, inferred)
+    return Model(
+        proto=proto,
+        path=path,
+        folder=folder,
+        dims=sizes,
+        unresolved=tuple(
+            dict.fromkeys(n or p for p, n in places.items() if p not in sizes and n not in sizes)
+        ),
+        opset=opset,
+        constants=constants,
+        types=types,
+        symbols=symbols,
+        shapes={name: tuple(map(number, shape)) for name, shape in sized.items()},
+    )
+
+
+def _infer_sized(proto: onnx.ModelProto, bare: onnx.ModelProto, sizes: dict[str, int]) -> onnx.ModelProto:
+    """Inference with the given sizes; an InputError if it is the sizes that do not fit the model."""
+    fixed = skeleton(proto, sizes)
+    try:
+        return infer(fixed, strict=True)
+    except ModelError as error:
+        try:
+            infer(bare, strict=True)
+        except ModelError:
+            return infer(fixed)
+        named = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        raise InputError(f"the model cannot take these sizes: {error.what}", where=f"dims {named}") from error
+
+
+def _write_value_info(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> None:
+    """Put what was inferred for any size into the model, for whoever runs it."""
+    made = {name for node in proto.graph.node for name in node.output}
+    del proto.graph.value_info[:]
+    proto.graph.value_info.extend(value for value in inferred.graph.value_info if value.name in made)
