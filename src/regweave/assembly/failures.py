@@ -3,9 +3,7 @@ written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from regweave.assembly.allocation import Stuck
+from regweave.assembly.colouring import Stuck
 from regweave.assembly.flow import Flow
 from regweave.assembly.maps import live_sets, measure_pressure
 from regweave.assembly.program import Program
@@ -25,11 +23,13 @@ def unwritten_error(program: Program, unwritten: int) -> AssemblyError:
     )
 
 
-def register_error(program: Program, flow: Flow, stuck: Stuck, withheld: Iterable[str]) -> RegisterError:
+def register_error(program: Program, flow: Flow, stuck: Stuck) -> RegisterError:
     """Shows the point of highest pressure on the class that ran out, and everything that is live there."""
     variable = stuck.variable
     register_class = variable.register_class
-    limit = register_class.count - len(set(withheld) & set(register_class.registers))
+    limit = register_class.count
+    if program.stack_bytes is not None and program.machine.frame_register in register_class.registers:
+        limit -= 1
     sets = live_sets(program, flow)
     profile = measure_pressure(program, flow).profile[register_class.name]
     mine = [i for i, live in enumerate(sets) if live & variable.bit]

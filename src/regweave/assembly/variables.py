@@ -25,15 +25,23 @@ class Variable:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.kind: str | None = None
+        self.kind = ""
         self.id = -1
         self.bit = 0
         self.count = 1
         self.alignment = 1
         self.pin: str | None = None
 
+    def copy(self, number: int) -> Variable:
+        """A variable of the same name and demands, numbered `number`."""
+        fresh = Variable(self.name)
+        fresh.kind, fresh.register_class = self.kind, self.register_class
+        fresh.count, fresh.alignment, fresh.pin = self.count, self.alignment, self.pin
+        fresh.id, fresh.bit = number, 1 << number
+        return fresh
+
     def __repr__(self) -> str:
-        cls = "unregistered" if self.kind is None else self.register_class.name
+        cls = "unregistered" if not self.kind else self.register_class.name
         size = f" x{self.count}" if self.count > 1 else ""
         return f"<{cls} {self.name}{size}>"
 

@@ -87,15 +87,17 @@ class Form:
         self.writes = tuple(i for i in registers if accesses[i].first_write is not None)
         self.conflicts = tuple((i, j) for i, j in pattern.conflicts if i in held)
         self._print(kinds, memory)
-        self.copy, self.rest, self.pick_rest = None, "", self.pick
-        first, *others = pattern.parsed
+        self.copy: tuple[int, int] | None = None
+        self.rest, self.pick_rest = "", self.pick
+        first = pattern.parsed[0]
         if (
             first.pieces[0].strip() in moves
             and len(registers) >= 2
             and all(isinstance(t, Token) and t.target in held and not t.view for t in first.tokens)
             and all(operand.count == 1 for operand in self.operands)
         ):
-            self.copy = (first.tokens[0].target, first.tokens[1].target)  # type: ignore[union-attr]
+            destination, source = (token.target for token in first.tokens)  # type: ignore[union-attr]
+            self.copy = (destination, source)  # type: ignore[assignment]
             self.rest = self.text.partition("\n")[2]
             self.pick_rest = _picker(self.tokens[2:])
         self.special = bool(

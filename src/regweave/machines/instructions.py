@@ -36,7 +36,7 @@ from regweave.errors import AssemblyError
 CONTROLS = ("jump", "branch", "call", "return", "leave")
 FLAGS = ("set", "lost", "read")
 
-#: Which constraint letters an operand kind satisfies, beside its own: memory is written in the form that the entry wants.
+#: Which constraint letters a kind of memory satisfies: it is written in the form that the entry wants.
 ACCEPTS = {"m": "msqdwa", "b": "bs", "c": "ms"}
 
 _TOKEN = re.compile(r"%(?:#([0-9a-f]{8}|iota)|([=+]?)(\d+|[A-Za-z_]\w*)(?:\.(\d+))?(?::([a-z]))?)")

@@ -21,8 +21,8 @@ class AssemblyMachine(Machine):
     `views[v][register]` is the register's name under view v. `arguments` are the registers of a function's
     arguments, in order: the reserved keywords. `mask_class` is the class that holds lane masks. `repeats` is
     how many copies of a constant the pool holds (1 where instructions repeat one element themselves).
-    `frame_register` is the general register that a function with a stack gives up.
-    """
+    `frame_register` is the general register that a function with a stack gives up, `result` the one that a C
+    function returns an integer in."""
 
     table: Table = field(kw_only=True, repr=False)
     views: Mapping[str, Mapping[str, str]] = field(kw_only=True, repr=False)
@@ -30,6 +30,7 @@ class AssemblyMachine(Machine):
     mask_class: str = field(kw_only=True)
     repeats: int = field(kw_only=True)
     frame_register: str = field(kw_only=True)
+    result: str = field(kw_only=True)
 
     @property
     def vector_bytes(self) -> int:

@@ -174,6 +174,7 @@ def _machine(
         views=views,
         arguments=_ARGUMENTS,
         frame_register="rbp",
+        result="rax",
     )
 
 

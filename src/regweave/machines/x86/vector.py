@@ -88,7 +88,7 @@ def vector_table(wide: bool) -> tuple[Instruction, ...]:
                 Pattern("d:v from:r", ("vmovd %=0:x, %1:d", "vbroadcastss %=0, %+0:x"), latency=6),
             ),
             meanings.broadcast,
-            "every lane = one element of memory, lane 0 of a register, or the low 32 bits of a general register",
+            "every lane = one element: of memory, lane 0 of a register, or a general register's low 32 bits",
         ),
         Instruction(
             "zero", (Pattern("d:v", "vxorps %=0:x, %=0:x, %=0:x", latency=0),), meanings.zero, "d = 0"
