@@ -1,0 +1,97 @@
+"""VectorMath that emits: activations written once become instructions on named registers.
+
+Constants stay in memory where an instruction can repeat them from there. Those that must stand in a register (the
+limits of `at_least` and `at_most`, a numerator) are loaded once per straight-line stretch and shared by all the
+vectors of it: a ReLU on 24 accumulators costs 24 instructions and one zero. So a `BuilderMath` lives as long as one
+such stretch; a new label needs a new one.
+"""
+
+from __future__ import annotations
+
+from regweave.assembly import Builder
+from regweave.assembly.variables import Memory, Variable
+
+#: 2^t has left the float32 range on both sides at these exponents.
+_LOWEST, _HIGHEST = -252.0, 252.0
+
+Value = Variable | Memory | float
+
+
+class BuilderMath:
+    """Emits every operation into a builder; values are variables, memory operands, or floats for constants."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+        self._constants: dict[float, Variable] = {}
+        self._reduces = "fraction" in b.machine.table
+
+    def _held(self, value: Value) -> Variable:
+        """The value in a register; constants are shared."""
+        if isinstance(value, Variable):
+            return value
+        if isinstance(value, Memory):
+            loaded = self.b.vector("operand")
+            self.b.emit("load" if value.kind == "m" else "broadcast", loaded, value)
+            return loaded
+        if value not in self._constants:
+            held = self.b.vector("constant")
+            if value == 0.0:
+                self.b.emit("zero", held)
+            else:
+                self.b.emit("broadcast", held, self.b.constant(value))
+            self._constants[value] = held
+        return self._constants[value]
+
+    def _last(self, value: Value) -> Variable | Memory:
+        """The value as the last operand of an instruction."""
+        return self.b.constant(value) if isinstance(value, float) else value
+
+    def _two(self, name: str, a: Variable, b: Value) -> Variable:
+        result = self.b.vector(name)
+        self.b.emit(name, result, a, self._last(b))
+        return result
+
+    def add(self, a: Variable, b: Value) -> Variable:
+        return self._two("add", a, b)
+
+    def mul(self, a: Variable, b: Value) -> Variable:
+        return self._two("mul", a, b)
+
+    def div(self, a: Variable | float, b: Variable) -> Variable:
+        return self._two("div", self._held(a), b)
+
+    def fma(self, a: Variable, b: Value, c: Value) -> Variable:
+        result = self.b.vector("fma")
+        if isinstance(b, Variable) and not isinstance(c, Variable):
+            self.b.emit("move", result, a)
+            self.b.emit("mul_add", result, b, self._last(c))
+        else:
+            self.b.emit("move", result, self._held(c))
+            self.b.emit("fma", result, a, self._last(b))
+        return result
+
+    def at_least(self, x: Variable, low: float) -> Variable:
+        return self._two("max_nan", self._held(low), x)
+
+    def at_most(self, x: Variable, high: float) -> Variable:
+        return self._two("min_nan", self._held(high), x)
+
+    def larger(self, a: Variable, b: Variable) -> Variable:
+        return self._two("max", a, b)
+
+    def smaller(self, a: Variable, b: Variable) -> Variable:
+        return self._two("min", a, b)
+
+    def split(self, t: Variable) -> tuple[Variable, Variable]:
+        fraction = self.b.vector("fraction")
+        if self._reduces:
+            self.b.emit("fraction", fraction, t)
+            return fraction, t
+        limited = self.at_most(self.at_least(t, _LOWEST), _HIGHEST)
+        whole = self.b.vector("whole")
+        self.b.emit("floor", whole, limited)
+        self.b.emit("sub", fraction, limited, whole)
+        return fraction, whole
+
+    def scale(self, p: Variable, whole: Variable) -> Variable:
+        return self._two("power_of_two_scale", p, whole)

@@ -1,0 +1,47 @@
+"""From a chain's structure to its kernel.
+
+    >>> from regweave.machines.x86 import AVX512
+    >>> listing = chain_kernel(chain.signature, AVX512)         # doctest: +SKIP
+    >>> print(listing.register_map)                             # doctest: +SKIP
+
+One kernel serves every number of rows, every number of threads and all weights of that structure.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from regweave.assembly import Listing
+from regweave.errors import UnsupportedError
+from regweave.kernels.geometry import geometry_of
+from regweave.kernels.plan import ChainPlan, plan_chain
+from regweave.kernels.rows import RowsDriver
+from regweave.kernels.workspace import Workspace
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Signature
+
+
+def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
+    """The plan that `chain_kernel` follows. UnsupportedError for blocks that are no multiple of the vectors."""
+    geometry = geometry_of(machine.name)
+    if signature.order == "blocked" and (signature.block % geometry.lanes or signature.block > geometry.columns):
+        raise UnsupportedError(
+            f"blocks of {signature.block} channels on {machine.name}",
+            expected=f"a multiple of {geometry.lanes}, at most {geometry.columns}",
+        )
+    return plan_chain(signature, geometry)
+
+
+@lru_cache(maxsize=64)
+def chain_kernel(signature: Signature, machine: VectorMachine) -> Listing:
+    """The kernel `void f(const Args *, size_t part)` of a chain; see arguments.py for Args.
+
+    Errors: UnsupportedError for machines without kernels, blocks that do not fit the machine.
+    """
+    plan = chain_plan(signature, machine)
+    w = Workspace(machine, plan.geometry, f"rw_chain_{signature.order}")
+    if signature.order == "pixels":
+        from regweave.kernels.pixels import PixelsDriver
+
+        return PixelsDriver(signature, plan).write(w)
+    return RowsDriver(signature, plan).write(w)

@@ -1,0 +1,237 @@
+"""The driver for images stored channel by channel (1x1 convolution, NCHW): the vectors are pixels.
+
+    part's panels = an equal share of the panels of 64 pixels of all images
+    for each of them:
+        copy its K0 x 64 pixels to scratch memory
+        for each stage: set the slots, call the stage's routine; its scalars are the packed weights
+
+The copy costs 2 / N of the product and pays twice: the tile is read again for every 6 channels and must not depend on
+the image's row pitch (a power of two would put all of it into one set of the cache), and the last panel of an
+image, which is narrower, is read through a mask once instead of in every product loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regweave.assembly import Listing
+from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.arguments import STREAM, chain_arguments, field_offset
+from regweave.kernels.epilogue import Columns, Epilogue
+from regweave.kernels.places import Strided
+from regweave.kernels.plan import ChainPlan
+from regweave.kernels.scalars import Packed
+from regweave.kernels.stage import Ahead, Stage
+from regweave.kernels.workspace import Workspace
+from regweave.operators import Signature
+
+
+@dataclass(frozen=True)
+class PixelsDriver:
+    """Writes the kernel of a chain of order "pixels"."""
+
+    signature: Signature
+    plan: ChainPlan
+
+    def write(self, w: Workspace) -> Listing:
+        """The whole kernel."""
+        b = w.b
+        top, done = b.fresh_label("panel"), b.fresh_label("done")
+        narrow, next_panel = b.fresh_label("narrow"), b.fresh_label("next")
+        self._divide(w, done)
+        b.label(top)
+        self._take_panel(w)
+        rest = b.general("rest")
+        b.emit("mov", rest, w.slot("pixels"))
+        b.emit("cmp", rest, self.plan.geometry.columns)
+        b.emit("jump_less", narrow)
+        w.call(CopyWhole(self.plan.geometry.vectors))
+        self._run_stages(w, narrow=False)
+        b.emit("jump", next_panel)
+        b.label(narrow)
+        w.call(CopyNarrow())
+        self._run_stages(w, narrow=True)
+        b.label(next_panel)
+        self._next_panel(w, top)
+        b.label(done)
+        b.emit("fence_stores")
+        b.emit("return")
+        return w.finish()
+
+    def _field(self, w: Workspace, args: Variable, name: str, index: int = 0) -> Memory:
+        return w.b.at(args, field_offset(chain_arguments(self.signature), name, index))
+
+    def _args(self, w: Workspace) -> Variable:
+        args = w.b.general("arguments")
+        w.b.emit("mov", args, w.slot("args"))
+        return args
+
+    def _divide(self, w: Workspace, done: str) -> None:
+        """Slots todo (panels of this part), image and first_pixel (where they start), panels_per_image."""
+        b, columns = w.b, self.plan.geometry.columns
+        args, part = b["args"], b["part"]
+        b.emit("mov", w.slot("args"), args)
+        scratch = b.general("scratch")
+        b.emit("imul", scratch, part, self.plan.scratch_bytes)
+        b.emit("add", scratch, self._field(w, args, "scratch"))
+        b.emit("mov", w.slot("scratch"), scratch)
+        each, parts, first, last = (b.general(s) for s in ("each", "parts", "first", "last"))
+        b.emit("mov", each, self._field(w, args, "rows"))
+        b.emit("add", each, columns - 1)
+        b.emit("shr", each, columns.bit_length() - 1)
+        b.emit("jump_zero" if False else "cmp", each, 0)
+        b.emit("jump_equal", done)
+        b.emit("mov", parts, self._field(w, args, "parts"))
+        b.emit("mov", last, self._field(w, args, "batch"))
+        b.emit("imul", last, each)
+        b.emit("mov", first, last)
+        b.emit("imul", first, part)
+        b.emit("add", last, first)
+        b.emit("divide_unsigned", first, first, parts)
+        b.emit("divide_unsigned", last, last, parts)
+        b.emit("sub", last, first)
+        b.emit("jump_less_equal", done)
+        b.emit("mov", w.slot("todo"), last)
+        image, value = b.general("image"), b.general("value")
+        b.emit("divide_unsigned", image, first, each)
+        b.emit("mov", w.slot("image"), image)
+        b.emit("mov", value, image)
+        b.emit("imul", value, each)
+        b.emit("sub", first, value)
+        b.emit("imul", first, first, columns)
+        b.emit("mov", w.slot("pixel"), first)
+
+    def _take_panel(self, w: Workspace) -> None:
+        """Slots x_here, y_here, extra<e>_image: the panel's first pixel; pixels: how many there are from it on."""
+        b, r, widths = w.b, w.r, self.signature.widths
+        args = self._args(w)
+        where = b.general("where")
+        for name, width in (("x", widths[0]), ("y", widths[-1])):
+            b.emit("mov", where, self._field(w, args, f"{name}_pitch"))
+            b.emit("mov", w.slot(f"{name}_pitch"), where)
+            b.emit("imul", where, where, width)
+            b.emit("imul", where, w.slot("image"))
+            b.emit("add", where, self._field(w, args, name))
+            self._add_pixel(w, where)
+            b.emit("mov", w.slot(f"{name}_here"), where)
+            if name == "x":
+                b.emit("lea", r.ahead, b.at(where, self.plan.geometry.panel_bytes))
+        pitch = b.general("pitch")
+        b.emit("mov", pitch, self._field(w, args, "rows"))
+        pixels = b.general("pixels")
+        b.emit("mov", pixels, pitch)
+        b.emit("sub", pixels, w.slot("pixel"))
+        b.emit("mov", w.slot("pixels"), pixels)
+        b.emit("shl", pitch, 2)
+        b.emit("mov", w.slot("extra_pitch"), pitch)
+        for stage, extras in enumerate(self.signature.extras):
+            for t, index in enumerate(e for e in extras if e is not None):
+                b.emit("imul", where, pitch, widths[stage + 1])
+                b.emit("imul", where, w.slot("image"))
+                b.emit("add", where, self._field(w, args, "extras", index))
+                self._add_pixel(w, where)
+                b.emit("mov", w.slot(f"stage{stage}_extra{t}"), where)
+
+    def _add_pixel(self, w: Workspace, where: Variable) -> None:
+        pixel = w.b.general("pixel")
+        w.b.emit("mov", pixel, w.slot("pixel"))
+        w.b.emit("lea", where, w.b.at(where, index=pixel, scale=4))
+
+    def _next_panel(self, w: Workspace, top: str) -> None:
+        """Go on with the panel behind this one, in the next image if this one ends."""
+        b = w.b
+        same, count, pixel = b.fresh_label("same_image"), b.general("count"), b.general("pixel")
+        args = self._args(w)
+        b.emit("mov", pixel, w.slot("pixel"))
+        b.emit("add", pixel, self.plan.geometry.columns)
+        b.emit("cmp", pixel, self._field(w, args, "rows"))
+        b.emit("jump_less", same)
+        b.emit("mov", count, w.slot("image"))
+        b.emit("add", count, 1)
+        b.emit("mov", w.slot("image"), count)
+        b.emit("zero", pixel)
+        b.label(same)
+        b.emit("mov", w.slot("pixel"), pixel)
+        b.emit("mov", count, w.slot("todo"))
+        b.emit("dec", count)
+        b.emit("mov", w.slot("todo"), count)
+        b.emit("jump_nonzero", top)
+
+    # -- stages -----------------------------------------------------------------------------------------------------
+
+    def _run_stages(self, w: Workspace, *, narrow: bool) -> None:
+        b, plan, widths = w.b, self.plan, self.signature.widths
+        final = len(widths) - 2
+        place = b.general("place")
+        for stage in range(final + 1):
+            offset = plan.buffers[(stage - 1) % 2] if stage else plan.x_buffer
+            b.emit("mov", place, w.slot("scratch"))
+            if offset:
+                b.emit("add", place, offset)
+            b.emit("mov", w.slot("panel"), place)
+            if stage == final:
+                w.copy_slot("out", "y_here")
+                w.copy_slot("out_pitch", "y_pitch")
+            else:
+                b.emit("mov", place, w.slot("scratch"))
+                b.emit("add", place, plan.buffers[stage % 2])
+                b.emit("mov", w.slot("out"), place)
+                b.emit("mov", w.slot("out_pitch"), plan.pitches[stage])
+            b.emit("mov", w.slot("k"), widths[stage])
+            b.emit("mov", w.slot("count"), widths[stage + 1])
+            b.emit("mov", place, self._field(w, self._args(w), "weights", stage))
+            b.emit("mov", w.slot("source"), place)
+            for t, index in enumerate(e for e in self.signature.extras[stage] if e is not None):
+                w.copy_slot(f"extra{t}", f"stage{stage}_extra{t}")
+            self._call_stage(w, stage, narrow)
+
+    def _call_stage(self, w: Workspace, stage: int, narrow: bool) -> None:
+        b = w.b
+        final = stage == len(self.signature.epilogues) - 1
+        routine = self._routine(stage, final, narrow)
+        if not final or narrow:
+            w.call(routine)
+            return
+        plain, called = b.fresh_label("cached"), b.fresh_label("called")
+        flags = b.general("flags")
+        b.emit("mov", flags, self._field(w, self._args(w), "flags"))
+        b.emit("test", flags, STREAM)
+        b.emit("jump_zero", plain)
+        w.call(Stage(**{**vars(routine), "stream": True}))
+        b.emit("jump", called)
+        b.label(plain)
+        w.call(routine)
+        b.label(called)
+
+    def _routine(self, stage: int, final: bool, narrow: bool) -> Stage:
+        g = self.plan.geometry
+        epilogue = Epilogue(self.signature.epilogues[stage], by_vector=False)
+        exact = final or epilogue.tensors > 0
+        columns = Columns(g.vectors, ())
+        if narrow:
+            columns = Columns(None, None if exact else ())
+        return Stage(
+            scalars=Packed(epilogue.channels),
+            place=Strided(),
+            extras=Strided(),
+            epilogue=epilogue,
+            widths=tuple(range(1, g.vectors + 1)) if narrow else (g.vectors,),
+            pitch=g.panel_bytes,
+            columns=columns,
+            stream=False,
+            ahead=Ahead(0 if narrow else self.plan.ahead, g.panel_bytes // 64, apart=True),
+        )
+
+
+@dataclass(frozen=True)
+class CopyWhole:
+    """Routine: the panel's K0 rows of pixels, whole vectors, from x to the scratch memory."""
+
+    vectors: int
+
+    @property
+    def stem(self) -> str:
+        return "copy_whole"
+
+    def write(self, w: Workspace) -> None:
+        raise NotImplementedError

@@ -1,0 +1,111 @@
+"""What is decided before a chain kernel is written: panels, blocks of rows, where each intermediate lives.
+
+A block of rows goes through all stages before the next one starts, so an intermediate is a block of one width,
+written and read while it is in the core's own cache. Two buffers suffice for any number of stages:
+
+    x -> [stage 0] -> buffer 0 -> [stage 1] -> buffer 1 -> [stage 2] -> buffer 0 -> [stage 3] -> y
+
+Within a stage the panels of weights are the outer loop and the rows of the block the inner one: each weight is
+fetched once per block however large the matrix is. For pixels a block is one vector panel of pixels and the
+loops are the other way round by nature: weights are the scalars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regweave.kernels.geometry import Geometry, Panel
+from regweave.operators import Signature
+
+#: Most rows of one block: beyond this nothing is gained, and small problems would not divide over threads.
+_MOST_ROWS = 96
+#: Strides of this many bytes would put all rows of a tile into one set of the first-level cache.
+_PAGE = 4096
+
+
+@dataclass(frozen=True)
+class ChainPlan:
+    """The static plan of one chain on one machine.
+
+    `block` is the most rows (pixels) that go through all stages at once; `pitches[s]` the bytes from row to row
+    (channel to channel) of the intermediate behind stage s; `buffers` the offsets of the two buffers in a part's
+    scratch memory, `x_buffer` that of the copied input (pixels only); `scratch_bytes` the size of that memory per
+    part; `ahead` how many 64-byte lines of the next block's input each full tile asks for.
+    """
+
+    geometry: Geometry
+    panels: tuple[tuple[Panel, ...], ...]
+    block: int
+    pitches: tuple[int, ...]
+    buffers: tuple[int, int]
+    x_buffer: int
+    scratch_bytes: int
+    ahead: int
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of the tile of results held in registers."""
+        return self.geometry.scalars, self.geometry.columns
+
+
+def plan_chain(signature: Signature, geometry: Geometry) -> ChainPlan:
+    """The plan for a chain's structure; pure arithmetic."""
+    return _plan_pixels(signature, geometry) if signature.order == "pixels" else _plan_rows(signature, geometry)
+
+
+def computed_columns(signature: Signature, stage: int) -> int:
+    """Columns that stage computes: its width, for a blocked output rounded up to whole blocks (the rest is 0)."""
+    width = signature.widths[stage + 1]
+    if signature.order == "blocked" and stage == len(signature.epilogues) - 1:
+        return -(-width // signature.block) * signature.block
+    return width
+
+
+def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
+    widths = signature.widths
+    stages = len(widths) - 1
+    panels = tuple(geometry.panels(computed_columns(signature, stage)) for stage in range(stages))
+    pitches = tuple(_spread(-(-width // geometry.lanes) * geometry.vector_bytes, geometry) for width in widths[1:-1])
+    largest = max(4 * (k + n) for k, n in zip(widths, widths[1:], strict=False))
+    panel = max(4 * k * geometry.columns for k in widths[:-1])
+    rows = max(geometry.cache_bytes - panel, geometry.cache_bytes // 4) // largest
+    block = max(1, min(_MOST_ROWS, rows) // geometry.scalars) * geometry.scalars
+    sizes = [block * max(pitches[parity::2], default=0) for parity in (0, 1)]
+    lines = geometry.scalars * -(-widths[0] * 4 // 64)
+    return ChainPlan(
+        geometry,
+        panels,
+        block,
+        pitches,
+        (0, sizes[0]),
+        0,
+        _separate(sum(sizes)),
+        min(16, -(-lines // sum(len(cut) for cut in panels))),
+    )
+
+
+def _plan_pixels(signature: Signature, geometry: Geometry) -> ChainPlan:
+    widths = signature.widths
+    line = geometry.panel_bytes
+    sizes = [line * max(widths[1:-1][parity::2], default=0) for parity in (0, 1)]
+    copied = line * widths[0]
+    tiles = sum(len(geometry.scalar_tiles(n)) for n in widths[1:])
+    return ChainPlan(
+        geometry,
+        tuple(() for _ in widths[1:]),
+        geometry.columns,
+        tuple(line for _ in widths[1:-1]),
+        (copied, copied + sizes[0]),
+        0,
+        _separate(copied + sum(sizes)),
+        min(4, -(-widths[0] // tiles)),
+    )
+
+
+def _spread(pitch: int, geometry: Geometry) -> int:
+    return pitch + geometry.vector_bytes if pitch % _PAGE == 0 else pitch
+
+
+def _separate(size: int) -> int:
+    """Rounded up so that parts start on different pages and in different sets."""
+    return -(-size // _PAGE) * _PAGE + 256

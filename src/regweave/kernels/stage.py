@@ -1,0 +1,142 @@
+"""One stage on one block: all tiles of all panels, product and epilogue.
+
+    for each panel of vectors:                 slot panels
+        for each tile of 6 scalars:            slot count
+            products; epilogue; store
+        the smaller tiles 4, 2, 1 for the rest
+
+Stages with equal epilogues share the routine; what differs between them (K, pointers, pitches) stands in slots:
+
+    source  first scalar          k       steps            panel   first vector of the panel
+    count   scalars in all        panels  panels to do     out     first result of the panel
+    pitch, block_step, out_pitch, block_pitch, extra_pitch   see scalars and places
+    extra<t>                      extra tensor t at the same place as `out`
+    vectors, full_bytes, rest     pixels only: vectors of this panel and how many of their lanes exist
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regweave.kernels.epilogue import Columns, Epilogue, RowLoop, finish_tile
+from regweave.kernels.places import InBlocks, Strided
+from regweave.kernels.products import SpilledProducts, emit_products
+from regweave.kernels.scalars import Blocks, Packed, Rows
+from regweave.kernels.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What each full tile asks for of the next block's input: `pieces` of `lines` lines.
+
+    Pieces are slot `x_pitch` bytes apart, or follow each other if `apart` is false.
+    """
+
+    pieces: int
+    lines: int
+    apart: bool
+
+    def emit(self, w: Workspace) -> None:
+        """Ask, and move `ahead` on."""
+        b, r = w.b, w.r
+        for piece in range(self.pieces):
+            for line in range(self.lines):
+                b.emit("prefetch", b.at(r.ahead, 64 * (line if self.apart else piece * self.lines + line)))
+            if self.apart:
+                b.emit("add", r.ahead, w.slot("x_pitch"))
+        if not self.apart and self.pieces:
+            b.emit("add", r.ahead, 64 * self.lines * self.pieces)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Routine: one stage on panels of one width.
+
+    `vectors` of a panel and its `columns`; with several `widths` slot `vectors` chooses among them at run time and
+    all results take the row loop. `by_panel`: panels of packed weights follow each other (rows, blocks); else there
+    is one panel, and packed weights are the scalars.
+    """
+
+    scalars: Rows | Packed | Blocks
+    place: Strided | InBlocks
+    extras: Strided | InBlocks
+    epilogue: Epilogue
+    widths: tuple[int, ...]
+    pitch: int
+    columns: Columns
+    stream: bool
+    ahead: Ahead
+
+    @property
+    def stem(self) -> str:
+        return "stage"
+
+    @property
+    def _direct(self) -> bool:
+        return self.epilogue.direct and len(self.widths) == 1
+
+    def write(self, w: Workspace) -> None:
+        b, r, g = w.b, w.r, w.geometry
+        panel, six, tail, done = (b.fresh_label(stem) for stem in ("panel", "tile", "tail", "tiles_done"))
+        b.label(panel)
+        b.emit("mov", r.source, w.slot("source"))
+        b.emit("mov", r.out, w.slot("out"))
+        b.emit("mov", r.left, w.slot("count"))
+        b.emit("mov", r.walk, w.slot("panel"))
+        for t in range(self.epilogue.tensors):
+            w.copy_slot(f"extra{t}_here", f"extra{t}")
+        b.emit("sub", r.left, g.scalars)
+        b.emit("jump_less", tail)
+        b.label(six)
+        self._full_tile(w)
+        b.emit("sub", r.left, g.scalars)
+        b.emit("jump_greater_equal", six)
+        b.label(tail)
+        b.emit("add", r.left, g.scalars)
+        b.emit("jump_zero", done)
+        for count in g.tails:
+            skip = b.fresh_label("no_tail")
+            b.emit("cmp", r.left, count)
+            b.emit("jump_less", skip)
+            self._spilled_tile(w, count)
+            b.emit("sub", r.left, count)
+            b.label(skip)
+        b.label(done)
+        if self.epilogue.by_vector:
+            self._next_panel(w, panel)
+        b.emit("ret")
+
+    def _full_tile(self, w: Workspace) -> None:
+        self.ahead.emit(w)
+        count = w.geometry.scalars
+        if not self._direct:
+            self._spilled_tile(w, count)
+            return
+        acc = emit_products(w, self.scalars, count, self.widths[0], self.pitch)
+        self.place.prepare(w, count)
+        finish_tile(w, self.epilogue, self.place, acc, self.columns, self.stream)
+        self.place.next_tile(w, count)
+        self.scalars.next_tile(w, count)
+
+    def _spilled_tile(self, w: Workspace, count: int) -> None:
+        w.call(SpilledProducts(self.scalars, count, self.widths, self.pitch))
+        w.b.emit("mov", w.r.steps, count)
+        w.call(RowLoop(self.epilogue, self.place, self.extras, self.widths[-1], self.columns, self.stream))
+
+    def _next_panel(self, w: Workspace, panel: str) -> None:
+        """`walk` stands behind the weights of the panel: its operands follow, then the next panel."""
+        b, r = w.b, w.r
+        vectors = self.widths[0]
+        operand_bytes = self.epilogue.channels * vectors * w.geometry.vector_bytes
+        if operand_bytes:
+            b.emit("add", r.walk, operand_bytes)
+        b.emit("mov", w.slot("panel"), r.walk)
+        further = self.place.next_panel(w, vectors)
+        w.advance_slot("out", further)
+        for t in range(self.epilogue.tensors):
+            w.advance_slot(f"extra{t}", self.extras.next_panel(w, vectors))
+        remaining = b.general("remaining")
+        b.emit("mov", remaining, w.slot("panels"))
+        b.emit("dec", remaining)
+        b.emit("mov", w.slot("panels"), remaining)
+        b.emit("jump_nonzero", panel)
