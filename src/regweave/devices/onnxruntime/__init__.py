@@ -1,6 +1,17 @@
 """Native operators inside an onnxruntime session: kernels of ours as nodes of domain "regweave"."""
 
-from regweave.devices.onnxruntime.operator import Extra, NativeOperator, Pitch
-from regweave.devices.onnxruntime.registration import DOMAIN, Domain, register, unsupported_reason
+from regweave.devices.onnxruntime.operator import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
+from regweave.devices.onnxruntime.registration import DOMAIN, unsupported_reason
+from regweave.devices.onnxruntime.session import NativeSession
 
-__all__ = ["DOMAIN", "Domain", "Extra", "NativeOperator", "Pitch", "register", "unsupported_reason"]
+__all__ = [
+    "DOMAIN",
+    "Extra",
+    "NativeOperator",
+    "NativeSession",
+    "OutputDim",
+    "Pitch",
+    "Rest",
+    "Same",
+    "unsupported_reason",
+]

@@ -6,6 +6,7 @@ register and needs no Python while a model runs.
 
     OperatorBlock   OperatorTable, then name, interface functions, kernel, its arguments and how to fill them
     InputRule       where input i's pointer goes, and how many elements it must have
+    OutputRule      where a dimension of the output comes from
 """
 
 from __future__ import annotations
@@ -33,6 +34,16 @@ class InputRule(ctypes.Structure):
     _fields_ = (("place", Size), ("per_position", Size), ("per_image", Size))
 
 
+class OutputRule(ctypes.Structure):
+    """A dimension of the output: the input's `axis`; or `value` (FIXED); or what is left of all elements
+    (REST)."""
+
+    _fields_ = (("axis", ctypes.c_int64), ("value", Size))
+
+
+FIXED, REST = -1, -2
+
+
 class OperatorBlock(ctypes.Structure):
     """See the module's head. Places are byte offsets into the kernel's arguments; sizes are bytes.
 
@@ -49,9 +60,10 @@ class OperatorBlock(ctypes.Structure):
         ("kernel", Pointer),
         ("arguments", Pointer),  # template, copied to the stack at each call
         ("arguments_size", Size),
-        ("channels_last", Size),  # 1: channels are the last dimension; 0: the second
-        ("channels_in", Size),  # what that dimension must be
-        ("channels_out", Size),  # what the output's is
+        ("rows", Size),  # 1: count = all elements / channels; 0: the channels are a dimension
+        ("axis", Size),  # which one; batch is the product of those before it, count of those behind
+        ("channels_in", Size),
+        ("channels_out", Size),
         ("parts", Size),  # most parts to divide the work in
         ("unit", Size),  # positions below which a part is not worth a thread
         ("scratch_size", Size),  # per part
@@ -68,6 +80,8 @@ class OperatorBlock(ctypes.Structure):
         ("scratch_place", Size),
         ("shape_words", Pointer),  # the message of a shape that is not as planned
         ("rules", InputRule * MOST_INPUTS),
+        ("output_rank", Size),
+        ("output_rules", OutputRule * MOST_DIMENSIONS),
     )
 
 

@@ -4,14 +4,14 @@ onnxruntime calls `compute(block, context)`. The glue asks it for the input's sh
 plan, gets the addresses of inputs, output and scratch, writes them into a copy of the kernel's arguments on
 the stack, and lets onnxruntime's own threads run `kernel(arguments, part)` for every part:
 
-    dimensions [2, 96, 40, 40], channels second  ->  batch 2, count 1600, arguments {x, y, pitches, ...}
+    dimensions [2, 96, 40, 40], channels at 1  ->  batch 2, count 1600, arguments {x, y, pitches, ...}
 
 It costs about a microsecond a call; the same through ctypes callbacks costs ten to twenty, as much as a small
 convolution. What differs between operators is data in their `OperatorBlock`, so one listing serves all.
 
 Registers are fixed by hand, because every call clobbers the rest: rbx the block, r12 the context, r13 the
-arguments, r14 the address of the channel dimension, r15 the input's number, rbp the frame. A status from
-onnxruntime that is not null is returned as it is.
+arguments, r15 the input's number, rbp the frame. A status from onnxruntime that is not null is returned as it
+is.
 
 In the text below, `@name` is the block's field `name`, `=name` a word of the frame, `!Function` calls
 onnxruntime and leaves with its status unless that is null, and `@name <- %reg` stores into the arguments at
@@ -23,7 +23,14 @@ from __future__ import annotations
 import ctypes
 import re
 
-from regweave.devices.onnxruntime.blocks import MOST_DIMENSIONS, InputRule, OperatorBlock, offset
+from regweave.devices.onnxruntime.blocks import (
+    FIXED,
+    MOST_DIMENSIONS,
+    InputRule,
+    OperatorBlock,
+    OutputRule,
+    offset,
+)
 
 ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "rw_compute")
 """The listing's functions; `rw_compute` is the one above, the others answer onnxruntime's questions."""
@@ -31,6 +38,7 @@ ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "
 _SAVED = 5 * 8
 _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "found": -88, "parts": -96}
 _FRAME["dimensions"] = -96 - 8 * MOST_DIMENSIONS
+_FRAME["result"] = _FRAME["dimensions"] - 8 * MOST_DIMENSIONS
 
 _ANSWERS = f"""
 rw_name:   movq {offset("name")}(%rdi), %rax
@@ -96,35 +104,47 @@ _POSITIONS = """
     leaq  =dimensions, %rsi               # batch (rdx) and count (rax): products of dimensions
     movq  =rank, %rcx
     movl  $1, %eax
-    movl  $1, %edx
-    cmpq  $0, @channels_last
-    je    rw_second
+    cmpq  $0, @rows
+    je    rw_images
+rw_elements:
     testq %rcx, %rcx
-    jz    rw_wrong
-    decq  %rcx
-    leaq  (%rsi,%rcx,8), %r14
-    jmp   rw_product
-rw_second:
-    cmpq  $2, %rcx
-    jb    rw_wrong
-    movq  (%rsi), %rdx
-    leaq  8(%rsi), %r14
-    addq  $16, %rsi
-    subq  $2, %rcx
-rw_product:
-    testq %rcx, %rcx
-    jz    rw_counted
+    jz    rw_divide
     imulq -8(%rsi,%rcx,8), %rax
     decq  %rcx
-    jmp   rw_product
+    jmp   rw_elements
+rw_divide:
+    xorl  %edx, %edx
+    divq  @channels_in
+    testq %rdx, %rdx
+    jnz   rw_wrong
+    movl  $1, %edx
+    jmp   rw_counted
+rw_images:
+    movq  @axis, %r8
+    cmpq  %rcx, %r8
+    jae   rw_wrong
+    movq  (%rsi,%r8,8), %r9
+    cmpq  @channels_in, %r9
+    jne   rw_wrong
+rw_behind:
+    decq  %rcx
+    cmpq  %r8, %rcx
+    je    rw_before
+    imulq (%rsi,%rcx,8), %rax
+    jmp   rw_behind
+rw_before:
+    movl  $1, %edx
+rw_outer:
+    testq %rcx, %rcx
+    jz    rw_counted
+    decq  %rcx
+    imulq (%rsi,%rcx,8), %rdx
+    jmp   rw_outer
 rw_counted:
     movq  %rax, =count
     movq  %rdx, =batch
     @count_place <- %rax
     @batch_place <- %rdx
-    movq  @channels_in, %rax
-    cmpq  %rax, (%r14)
-    jne   rw_wrong
     movq  @x_pitch_count, %rax
     imulq =count, %rax
     addq  @x_pitch_fixed, %rax
@@ -135,13 +155,59 @@ rw_counted:
     @y_pitch_place <- %rax
 """
 
+_RESULT = """
+    leaq  =dimensions, %rsi               # dimensions of the output; r8 their product, r10 which is left
+    leaq  =result, %rdi
+    xorl  %ecx, %ecx
+    movl  $1, %r8d
+    movq  $-1, %r10
+rw_dimension:
+    cmpq  @output_rank, %rcx
+    je    rw_left
+    movq  %rcx, %rdx
+    shlq  $4, %rdx
+    movq  OUTPUT_AXIS(%rbx,%rdx), %r9
+    movq  OUTPUT_VALUE(%rbx,%rdx), %rax
+    cmpq  $FIXED, %r9
+    je    rw_known
+    jl    rw_rest
+    cmpq  =rank, %r9
+    jae   rw_wrong
+    movq  (%rsi,%r9,8), %rax
+rw_known:
+    movq  %rax, (%rdi,%rcx,8)
+    imulq %rax, %r8
+    incq  %rcx
+    jmp   rw_dimension
+rw_rest:
+    movq  %rcx, %r10
+    incq  %rcx
+    jmp   rw_dimension
+rw_left:
+    movq  =batch, %r9
+    imulq =count, %r9
+    imulq @channels_out, %r9
+    testq %r10, %r10
+    js    rw_complete
+    xorl  %eax, %eax
+    testq %r8, %r8
+    jz    rw_empty
+    xorl  %edx, %edx
+    movq  %r9, %rax
+    divq  %r8
+rw_empty:
+    movq  %rax, (%rdi,%r10,8)
+    imulq %rax, %r8
+rw_complete:
+    cmpq  %r8, %r9
+    jne   rw_wrong
+"""
+
 _OUTPUT = """
-    movq  @channels_out, %rax             # the input's dimensions but for the channels
-    movq  %rax, (%r14)
     movq  %r12, %rdi
     xorl  %esi, %esi
-    leaq  =dimensions, %rdx
-    movq  =rank, %rcx
+    leaq  =result, %rdx
+    movq  @output_rank, %rcx
     leaq  =value, %r8
     !KernelContext_GetOutput
     movq  =value, %rdi
@@ -263,7 +329,10 @@ _NUMBERS = {
     "RULE_PER_IMAGE": _RULES + InputRule.per_image.offset,
     "RULE_PLACE": _RULES + InputRule.place.offset,
     "RULE": ctypes.sizeof(InputRule),
-    "FRAME": -_FRAME["dimensions"] - _SAVED,
+    "OUTPUT_AXIS": offset("output_rules") + OutputRule.axis.offset,
+    "OUTPUT_VALUE": offset("output_rules") + OutputRule.value.offset,
+    "FIXED": FIXED,
+    "FRAME": -_FRAME["result"] - _SAVED,
     "SAVED": _SAVED,
     "MOST_DIMENSIONS": MOST_DIMENSIONS,
     "INVALID_ARGUMENT": 2,
@@ -273,7 +342,8 @@ _NUMBERS = {
 def glue_text() -> str:
     """The listing, in AT&T syntax for x86-64; independent of any vector extension."""
     assert OperatorBlock.table.offset == 0, "callbacks that get the operator's address get the block's"
-    body = "".join((_ENTER, _SHAPE, _POSITIONS, _OUTPUT, _INPUTS, _DIVIDE, _SCRATCH, _RUN, _LEAVE))
+    assert ctypes.sizeof(OutputRule) == 16, "the shift above"
+    body = "".join((_ENTER, _SHAPE, _POSITIONS, _RESULT, _OUTPUT, _INPUTS, _DIVIDE, _SCRATCH, _RUN, _LEAVE))
     body = re.sub(r"!(\w+)", r"call  *@\1\n    testq %rax, %rax\n    jnz   rw_leave", body)
     body = re.sub(r"@(\w+) <- (%\w+)", r"movq  @\1, %rcx\n    movq  \2, (%r13,%rcx)", body)
     body = re.sub(r"@(\w+)", lambda match: f"{offset(match[1])}(%rbx)", body)

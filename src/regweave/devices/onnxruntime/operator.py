@@ -1,10 +1,10 @@
 """A kernel of ours as an onnxruntime operator: what the caller says, and the memory that comes of it.
 
-    NativeOperator("Chain0", kernel=address, arguments=filled, channels_last=True, channels_in=96, ...)
+    NativeOperator("Chain0", kernel=address, arguments=filled, axis=1, channels_in=96, ...)
 
-describes `y = Chain0(x, extras...)` on float32 tensors: channels last [..., C] (positions are rows), or
-second [batch, C, ...] (positions are the pixels of one image). All dimensions but the channels may differ
-from run to run.
+describes `y = Chain0(x, extras...)` on float32 tensors: rows (`axis` None: all elements in rows of
+`channels_in`), or images (positions are the pixels behind dimension `axis`, images what is before it). All
+dimensions but the channels may differ from run to run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from regweave.devices.onnxruntime.blocks import CALLED, MOST_INPUTS, OperatorBlock
+from regweave.devices.onnxruntime.blocks import (
+    CALLED,
+    FIXED,
+    MOST_DIMENSIONS,
+    MOST_INPUTS,
+    REST,
+    OperatorBlock,
+)
 from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
 from regweave.devices.onnxruntime.interface import VERSION, Interface
 
@@ -38,6 +45,21 @@ class Extra:
     per_image: int = 0
 
 
+@dataclass(frozen=True)
+class Same:
+    """A dimension of the output that is the input's `axis`."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The dimension of the output that follows from the number of elements."""
+
+
+OutputDim = int | Same | Rest
+
+
 @dataclass(frozen=True, eq=False)
 class NativeOperator:
     """See the module's head.
@@ -51,12 +73,13 @@ class NativeOperator:
     name: str
     kernel: int
     arguments: ctypes.Structure
-    channels_last: bool
+    axis: int | None
     channels_in: int
     channels_out: int
     x_pitch: Pitch
     y_pitch: Pitch
     places: dict[str, str]
+    output: tuple[OutputDim, ...]
     extras: tuple[Extra, ...] = ()
     parts: int = 1
     unit: int = 1
@@ -86,6 +109,7 @@ default."""
 def operator_block(operator: NativeOperator, interface: Interface, memory: int) -> OperatorBlock:
     """The memory of `operator`; it keeps alive all that it points to."""
     assert 1 + len(operator.extras) <= MOST_INPUTS, "the engine never plans so many inputs"
+    assert len(operator.output) <= MOST_DIMENSIONS, "the engine never plans so many dimensions"
     block = OperatorBlock()
     code = glue()
     block.table.version = VERSION
@@ -100,7 +124,7 @@ def operator_block(operator: NativeOperator, interface: Interface, memory: int) 
     block.memory, block.kernel = memory, operator.kernel
     block.arguments = ctypes.addressof(operator.arguments)
     block.arguments_size = ctypes.sizeof(operator.arguments)
-    block.channels_last = int(operator.channels_last)
+    block.rows, block.axis = int(operator.axis is None), operator.axis or 0
     block.channels_in, block.channels_out = operator.channels_in, operator.channels_out
     block.parts, block.unit, block.scratch_size = operator.parts, operator.unit, operator.scratch
     block.x_pitch_count, block.x_pitch_fixed = operator.x_pitch.per_position, operator.x_pitch.fixed
@@ -113,15 +137,24 @@ def operator_block(operator: NativeOperator, interface: Interface, memory: int) 
         rules.append((place, extra.per_position, extra.per_image))
     for index, rule in enumerate(rules):
         block.rules[index] = rule
+    block.output_rank = len(operator.output)
+    for index, dim in enumerate(operator.output):
+        block.output_rules[index] = _output_rule(dim)
     block.alive = (operator, name, words)
     return block
 
 
+def _output_rule(dim: OutputDim) -> tuple[int, int]:
+    if isinstance(dim, Same):
+        return dim.axis, 0
+    return (REST, 0) if isinstance(dim, Rest) else (FIXED, dim)
+
+
 def _shape_words(operator: NativeOperator) -> str:
-    where = "last" if operator.channels_last else "second"
+    where = "rows" if operator.axis is None else f"images with dimension {operator.axis}"
     return (
-        f"regweave {operator.name}: the inputs' shapes are not as planned; expected {operator.channels_in} "
-        f"channels in the {where} dimension and further inputs of the planned shapes"
+        f"regweave {operator.name}: the inputs' shapes are not as planned; expected {where} of "
+        f"{operator.channels_in} channels, and further inputs to match"
     )
 
 

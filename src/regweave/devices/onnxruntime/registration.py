@@ -9,7 +9,7 @@ by onnxruntime; it is one library, so the address that we store in its slot is w
 `RegisterCustomOps` lands. That is a ctypes callback, running on the thread that registers, inside `register`.
 
 Lifetime: onnxruntime keeps plain pointers to our domain and blocks. A `Domain` owns both, and everything the
-kernels read; whoever holds the session holds the domain for longer (`engine.session` does).
+kernels read, and must outlive the session: `NativeSession` sees to that.
 """
 
 from __future__ import annotations
