@@ -1,0 +1,29 @@
+"""From one layout to another inside a warp: relation, group, coordination matrix, strategy, proof."""
+
+from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.cost import Cost
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.matrix import CoordinationMatrix, Entry
+from regweave.rearrangement.plan import Plan
+from regweave.rearrangement.planner import STRATEGIES, rearrange
+from regweave.rearrangement.relation import Relation, relate
+from regweave.rearrangement.request import layout
+from regweave.rearrangement.rounds import RoundExpressions
+from regweave.rearrangement.seams import SeamStrategy, seam_strategy
+
+__all__ = [
+    "STRATEGIES",
+    "Conditions",
+    "CoordinationMatrix",
+    "Cost",
+    "Entry",
+    "Group",
+    "Plan",
+    "Relation",
+    "RoundExpressions",
+    "SeamStrategy",
+    "layout",
+    "rearrange",
+    "relate",
+    "seam_strategy",
+]

@@ -1,11 +1,12 @@
 """Schedules by edge colouring: conflict-free for every bijection, in the fewest rounds.
 
-A round is a matching of offering and taking lanes. A bipartite multigraph can be split into as many matchings as
-its busiest lane has edges (Koenig), and rustworkx finds such a colouring in microseconds. It knows nothing of
-selects, though: a round in which lanes offer three different registers costs two selects, and a register that is
-filled in three different rounds costs two more. So the colours are improved afterwards. Two colours together form
-cycles and paths that alternate between them, and exchanging the two along any of these gives another
-proper colouring; it is kept where fewer different registers meet fewer different rounds.
+A round is a matching of offering and taking lanes. A bipartite multigraph can be split into as many
+matchings as its busiest lane has edges (Koenig), and rustworkx finds such a colouring in microseconds. It
+knows nothing of selects, though: a round in which lanes offer three different registers costs two
+selects, and a register that is filled in three different rounds costs two more. So the colours are
+improved afterwards. Two colours together form cycles and paths that alternate between them, and
+exchanging the two along any of these gives another proper colouring; it is kept where fewer different
+registers meet fewer different rounds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def coloured_matrix(words: Words, group: Group, *, remote_only: bool) -> Coordin
 
 
 def _register_blocks(edges: Sequence[Edge]) -> list[list[int]]:
-    """Edges whose registers are connected: blocks are scheduled apart, so that none offers another's registers."""
+    """Edges by connected registers: blocks are scheduled apart, so that none offers another's registers."""
     graph = rustworkx.PyGraph(multigraph=False)
     registers = 1 + max(edge.keep for edge in edges)
     graph.add_nodes_from(range(2 * registers))
@@ -65,7 +66,7 @@ def _colour(edges: Sequence[Edge], lanes: int) -> list[int]:
 
 
 def _improve(edges: Sequence[Edge], colours: list[int]) -> list[int]:
-    """Fewer (round, offered register) and (round, kept register) pairs, by exchanging colours along cycles."""
+    """Fewer (round, register) pairs, offered or kept, by exchanging colours along cycles."""
     if len(edges) > _MOST_EDGES_TO_IMPROVE:
         return colours
     for _ in range(_PASSES):

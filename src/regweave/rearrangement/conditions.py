@@ -1,8 +1,9 @@
 """What surrounds a seam, and what that allows.
 
-A fold changes the order in which the next product sums, and the rows of its other operand. Whether it may is
-not a matter of layouts: weights can be permuted beforehand, but a second activation that arrives in a fixed order
-cannot, and neither may cross the blocks of 4 of a 2:4 sparse operand or those that share a scale.
+A fold changes the order in which the next product sums, and the rows of its other operand. Whether it may
+is not a matter of layouts: weights can be permuted beforehand, but a second activation that arrives in a
+fixed order cannot, and neither may cross the blocks of 4 of a 2:4 sparse operand or those that share a
+scale.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from regweave.rearrangement.folds import Fold
 class Conditions:
     """`other_operand_fixed`: the next product's other operand cannot be reordered along k.
 
-    `order_promised`: the order of summation over k was promised. `block`: k may only be permuted inside blocks
-    of this many (scale blocks; 4 for 2:4 sparsity). `work_between`: element-wise work between the products writes new
-    registers, so that operand tuples can be built in place.
+    `order_promised`: the order of summation over k was promised. `block`: k may only be permuted inside
+    blocks of this many (scale blocks; 4 for 2:4 sparsity). `work_between`: element-wise work between the
+    products writes new registers, so that operand tuples can be built in place.
     """
 
     other_operand_fixed: bool = False
@@ -40,8 +41,6 @@ class Conditions:
         if self.block is not None:
             for position, true in enumerate(fold.permutation):
                 if position // self.block != true // self.block:
-                    return (
-                        f"k {true} would move from block {true // self.block} to block {position // self.block} of "
-                        f"{self.block}, and blocks share scales or sparsity"
-                    )
+                    there, here = true // self.block, position // self.block
+                    return f"k {true} would move from block {there} of {self.block} to block {here}"
         return None

@@ -55,6 +55,9 @@ class Cost:
         return ", ".join(f"{count} {name}" for count, name in named if count) or "nothing"
 
 
+NO_COST = Cost()
+
+
 def cost_of(program: Program, moves: int = 0) -> Cost:
     """The cost of a program plus `moves` register copies that the operand's tuples force."""
     count = program.count()

@@ -1,4 +1,5 @@
-"""The words of one group as edges of a bipartite multigraph: from the lane that offers to the lane that takes.
+"""The words of one group as edges of a bipartite multigraph: from the lane that offers to the lane that
+takes.
 
 Lanes and registers count from 0 within the group here, whatever numbers they have in the warp.
 """
@@ -36,7 +37,7 @@ def group_edges(words: Words, group: Group) -> tuple[Edge, ...]:
 def matrix_of(
     group: Group, edges: Sequence[Edge], rounds: Sequence[int], stays: Iterable[Edge] = ()
 ) -> CoordinationMatrix:
-    """The matrix in which edge e travels in round `rounds[e]`, columns ordered as lane after lane keeps words."""
+    """The matrix in which edge e travels in round `rounds[e]`, columns ordered by the words that lanes keep."""
 
     def entry(edge: Edge) -> Entry:
         return Entry(group.lanes[edge.peer], group.registers[edge.word], group.registers[edge.keep])

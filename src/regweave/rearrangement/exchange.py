@@ -1,21 +1,23 @@
 """From a coordination matrix to the program that carries it out.
 
-Each round is: choose the register to offer (selects by s), shuffle (index by f); after the last round, choose for
-each register the round that filled it (selects by h). The matrix speaks of one group. Lane tables cover the whole
-warp, each lane reading the row of its place in its own copy of the group; copies at other registers are the same
-steps on other words, and they share indices and predicates.
+Each round is: choose the register to offer (selects by s), shuffle (index by f); after the last round,
+choose for each register the round that filled it (selects by h). The matrix speaks of one group. Lane
+tables cover the whole warp, each lane reading the row of its place in its own copy of the group; copies
+at other registers are the same steps on other words, and they share indices and predicates.
 
-Copies that are aligned segments of 4, 8, ... lanes exchange inside their segment, so that the index is needed only
-modulo its size and costs less to compute.
+Copies that are aligned segments of 4, 8, ... lanes exchange inside their segment, so that the index is
+needed only modulo its size and costs less to compute.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Array, Program, ProgramBuilder, Value
 from regweave.rearrangement.expressions import Expression, lower_expression
+from regweave.rearrangement.folds import Fold
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.matrix import CoordinationMatrix
 from regweave.rearrangement.relation import Relation
@@ -66,7 +68,9 @@ def lower_exchange(
     keeping = choose(_kept(matrix, group, machine), matrix.rounds + len(group.registers), machine.costs)
     results: dict[int, Value] = {}
     for offset in group.register_offsets:
-        own = [word_value(builder, relation, words, register + offset) for register in group.registers]
+        own = [
+            word_value(builder, relation, words.contents[register + offset]) for register in group.registers
+        ]
         offers = offering.lower(builder, own)
         taken = [
             builder.step("shuffle", (offer, peer), (indexing.width,))
@@ -77,6 +81,22 @@ def lower_exchange(
             {register + offset: value for register, value in zip(group.registers, kept, strict=True)}
         )
     return builder.finish([result_value(builder, relation, results[index]) for index in range(words.count)])
+
+
+def lower_fold(name: str, relation: Relation, fold: Fold, machine: WarpMachine) -> Program | str:
+    """The program that reads the source's items as the destination's, or why their words do not allow it."""
+    size = relation.destination.element_type.per_register
+    groups = [fold.items[first : first + size] for first in range(0, len(fold.items), size)]
+    per_source = relation.source.element_type.per_register
+    if relation.destination.element_type.bits > 32:
+        return f"{relation.destination.dtype} elements take two registers each"
+    if relation.packing is None:
+        for register, group in enumerate(groups):
+            if group[0] % per_source or list(group) != list(range(group[0], group[0] + len(group))):
+                return f"register {register} would have to be put together from parts of others"
+    builder = program_builder(name, relation, len(groups), machine)
+    values = [word_value(builder, relation, group) for group in groups]
+    return builder.finish([result_value(builder, relation, value) for value in values])
 
 
 def program_builder(name: str, relation: Relation, words: int, machine: WarpMachine) -> ProgramBuilder:
@@ -92,9 +112,8 @@ def program_builder(name: str, relation: Relation, words: int, machine: WarpMach
     )
 
 
-def word_value(builder: ProgramBuilder, relation: Relation, words: Words, number: int) -> Value:
-    """Word `number` of the source as raw bits, packed from its elements where they change their type."""
-    contents = words.contents[number]
+def word_value(builder: ProgramBuilder, relation: Relation, contents: Sequence[int]) -> Value:
+    """The word made of these source items as raw bits, packed where elements change their type."""
     if relation.packing is not None:
         low = builder.word(contents[0])
         high = (
@@ -120,7 +139,7 @@ def _offered(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> 
 
 
 def _kept(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> list[Lanes]:
-    """For every register of the group, the round that fills it in each lane, or `rounds` + an own word's place."""
+    """For every register of the group, the round that fills it in each lane, or rounds + an own word's place."""
     choices = []
     for register in group.registers:
         choice: dict[int, int] = {}

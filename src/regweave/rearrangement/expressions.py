@@ -3,7 +3,7 @@
     >>> f = Binary("or", Binary("and", Binary("shift_right", LANE, Constant(1)), Constant(1)),
     ...            Binary("shift_left", LANE, Constant(1)))
     >>> str(f), (evaluate(f, 4) % 4).tolist()
-    ('lane >> 1 & 1 | lane << 1', [0, 2, 1, 3])
+    ('((lane >> 1) & 1) | (lane << 1)', [0, 2, 1, 3])
 
 They use the opcodes of lane-level programs, so that what they mean and what they cost is said in one place.
 """
@@ -53,32 +53,28 @@ class Binary:
     def __str__(self) -> str:
         if self.opcode == "rotate_right":
             return f"rotate_right({self.left}, {self.right})"
-        sign, rank = _SIGNS[self.opcode]
-        # the right side is wrapped at equal rank too: a - (b - c)
-        return f"{_wrapped(self.left, rank)} {sign} {_wrapped(self.right, rank + 1)}"
+        left, right = (f"({side})" if _infix(side) else str(side) for side in (self.left, self.right))
+        return f"{left} {_SIGNS[self.opcode]} {right}"
 
 
 Expression: TypeAlias = Lane | Constant | Binary
 LANE = Lane()
 
-# C's signs and binding strengths
+# C's signs
 _SIGNS = {
-    "or": ("|", 1),
-    "xor": ("^", 2),
-    "and": ("&", 3),
-    "shift_left": ("<<", 4),
-    "shift_right": (">>", 4),
-    "add": ("+", 5),
-    "subtract": ("-", 5),
+    "or": "|",
+    "xor": "^",
+    "and": "&",
+    "shift_left": "<<",
+    "shift_right": ">>",
+    "add": "+",
+    "subtract": "-",
 }
 _BITWISE = ("and", "or", "xor")
 
 
-def _wrapped(expression: Expression, rank: int) -> str:
-    inner = (
-        isinstance(expression, Binary) and expression.opcode in _SIGNS and _SIGNS[expression.opcode][1] < rank
-    )
-    return f"({expression})" if inner else str(expression)
+def _infix(expression: Expression) -> bool:
+    return isinstance(expression, Binary) and expression.opcode in _SIGNS
 
 
 @lru_cache(maxsize=65536)

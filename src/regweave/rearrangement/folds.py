@@ -1,15 +1,17 @@
 """Folds: let the contraction index be permuted instead of moving anything.
 
-A product sums over k in any order. If the words that a lane already has are read as the A operand, position t of
-the tf32 fragment holds true column 2t and position t + 4 true column 2t + 1, in all lanes alike. So the product is
-right if the rows of the next B are permuted the same way, k = 0, 2, 4, 6, 1, 3, 5, 7, and no word leaves its lane:
+A product sums over k in any order. If the words that a lane already has are read as the A operand,
+position t of the tf32 fragment holds true column 2t and position t + 4 true column 2t + 1, in all lanes
+alike. So the product is right if the rows of the next B are permuted the same way, k = 0, 2, 4, 6, 1, 3,
+5, 7, and no word leaves its lane:
 
     >>> find_fold(relate(c, a)).permutation
     (0, 2, 4, 6, 1, 3, 5, 7)
 
-The search assigns a source item to each destination item, the same in all lanes, such that rows agree and columns
-agree up to one permutation. Positions are settled in order and small true columns are tried first, so that the first
-permutation found is the lexicographically smallest. The identity is the fold that permutes nothing.
+The search assigns a source item to each destination item, the same in all lanes, such that rows agree and
+columns agree up to one permutation. Positions are settled in order and small true columns are tried
+first, so that the first permutation found is the lexicographically smallest. The identity is the fold
+that permutes nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class Fold:
 
 
 def find_identity(relation: Relation) -> Fold | None:
-    """The renaming of items that makes the layouts agree, or None: some word is in another lane, or lanes differ."""
+    """The renaming of items that makes the layouts agree; None if a word is in another lane or lanes differ."""
     lanes = np.arange(relation.lanes)
     if np.any(relation.peers != lanes[:, None]) or np.any(relation.items != relation.items[0]):
         return None
@@ -94,7 +96,7 @@ def _maps(relation: Relation, axis: int) -> Maps:
 
 
 def _settle(maps: Maps, settled: np.ndarray, items: list[int]) -> bool:
-    """Settle the first open item of the lowest open position, and so on; undo and try the next where stuck."""
+    """Settle the first open item of the lowest open position, and so on; undo and try on where stuck."""
     open_items = [d for d, s in enumerate(items) if s < 0]
     if not open_items:
         return True

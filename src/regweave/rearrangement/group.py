@@ -1,8 +1,8 @@
 """The group: the smallest set of lanes x registers that a relation maps to itself.
 
-Lanes that exchange belong together, and so do registers that feed one another under the same number. For the
-tf32 seam these are lanes 0..3 and registers 0..3; every other lane is the same group at an offset of 4, 8, ...,
-so one small problem is solved and its answer used everywhere:
+Lanes that exchange belong together, and so do registers that feed one another under the same number. For
+the tf32 seam these are lanes 0..3 and registers 0..3; every other lane is the same group at an offset of
+4, 8, ..., so one small problem is solved and its answer used everywhere:
 
     >>> find_group(find_words(relate(c, a)))
     Group(lanes=(0, 1, 2, 3), registers=(0, 1, 2, 3), lane_offsets=(0, 4, ..., 28), register_offsets=(0,))

@@ -1,17 +1,17 @@
 """Schedules by algebra, where the relation is linear over bits: rounds that differ by an xor.
 
-Let lane i fill register r = j xor phi(i) in round j, with phi linear in the bits of i. The lane it then asks,
-p(i, r), is linear too, so the round has no conflict as soon as i -> p(i, j xor phi(i)) is invertible. phi = 0 is
-the preliminary matrix. For the tf32 seam
+Let lane i fill register r = j xor phi(i) in round j, with phi linear in the bits of i. The lane it then
+asks, p(i, r), is linear too, so the round has no conflict as soon as i -> p(i, j xor phi(i)) is
+invertible. phi = 0 is the preliminary matrix. For the tf32 seam
 
     p = (r1, t1)   q = (r0, t0)        (bits, high first; lane i = (t1, t0), register r = (r1, r0))
 
 p forgets t0, and the simplest phi that brings it back is phi(i) = (t0, 0): lanes with t0 = 1 fill registers
 2, 3, 0, 1 while the others fill 0, 1, 2, 3. That is the coordination matrix of the worked example.
 
-What a schedule costs in selects also follows: a register is filled in as many different rounds as phi has values,
-and every doubling costs one select per round; the same holds for the registers that lanes offer. Among the
-cheapest, the phi that uses the fewest bits comes first, since each bit is one predicate.
+What a schedule costs in selects also follows: a register is filled in as many different rounds as phi has
+values, and every doubling costs one select per round; the same holds for the registers that lanes offer.
+Among the cheapest, the phi that uses the fewest bits comes first, since each bit is one predicate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_MAPS = 4096
 
 
 def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
-    """The cheapest schedule of this kind; None where the relation is not linear or no phi of those tried works."""
+    """The cheapest schedule of this kind; None if the relation is not linear or no phi of those tried works."""
     lanes, registers = len(group.lanes), len(group.registers)
     edges = group_edges(words, group)
     peers = np.array([edge.peer for edge in edges]).reshape(lanes, registers)
@@ -56,7 +56,7 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
 
 
 def _maps(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
-    """The images of the lane bits under the phis to try: all of them, or single register bits if those are many."""
+    """The images of the lane bits under the phis to try: all, or single register bits if those are many."""
     images = list(range(registers))
     if registers**lane_bits > _MOST_MAPS:
         images = [0, *(1 << bit for bit in range(registers.bit_length() - 1))]

@@ -6,9 +6,9 @@ one register in a round, and in round 0 of the tf32 seam lanes 0 and 1 both ask 
     lane 0   (0,0,0)*  (0,2,1)*  (2,0,2)*  (2,2,3)*
     lane 1   (0,1,0)*  (0,3,1)*  (2,1,2)*  (2,3,3)*
 
-A conflict-free matrix takes the same words in another order for each lane. Its columns are perfect matchings of
-the bipartite multigraph (offering lane, taking lane), which exist for every bijection (Koenig). A lane may also
-sit a round out (None) where words that are already local stay.
+A conflict-free matrix takes the same words in another order for each lane. Its columns are perfect
+matchings of the bipartite multigraph (offering lane, taking lane), which exist for every bijection
+(Koenig). A lane may also sit a round out (None) where words that are already local stay.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     >>> find_predicate([bool(lane & 2) for lane in range(32)], costs)
     Predicate(expression=Lane(), mask=2, negated=False)
 
-A set of lanes is often "some of these lane bits are set" (or none of them), which is one test. Any other set is
-computed as an index expression of one bit first.
+A set of lanes is often "some of these lane bits are set" (or none of them), which is one test. Any other
+set is computed as an index expression of one bit first.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     >>> prove(program, relation)        # returns, or raises naming the first wrong slot
 
-Elements that are converted on the way must survive the conversion exactly, and f16 holds fewer integers than a tile
-has elements. So an element's number travels digit by digit, in one run for each digit of base 128. Lanes that the
-layouts do not use hold rubbish: whatever they contribute, no slot may show it.
+Elements that are converted on the way must survive the conversion exactly, and f16 holds fewer integers
+than a tile has elements. So an element's number travels digit by digit, in one run for each digit of base
+128. Lanes that the layouts do not use hold rubbish: whatever they contribute, no slot may show it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def prove(program: Program, relation: Relation, holds: Layout | None = None) -> 
 
 
 def _registers(layout: Layout, weight: int, raw: bool) -> NDArray[np.uint32]:
-    """`[lanes, registers]`: each slot holds one digit of its element's number, as a number of the element type or raw."""
+    """`[lanes, registers]`: each slot holds one digit of its element's number, in its type or raw."""
     kind = layout.element_type
     digits = layout.table // weight % _BASE
     bits = digits.astype(np.uint32) if raw else _bits(digits, layout.dtype)

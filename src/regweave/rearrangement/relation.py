@@ -94,7 +94,7 @@ def relate(source: Layout, destination: Layout) -> Relation:
         )
     if source.lanes != destination.lanes:
         raise InputError(
-            f"{source.name} is spread over {source.lanes} lanes and {destination.name} over {destination.lanes}",
+            f"{source.name} has {source.lanes} lanes and {destination.name} has {destination.lanes}",
             where=f"lane {min(source.lanes, destination.lanes)}, which only one of them has",
             expected="the same lanes on both sides",
         )

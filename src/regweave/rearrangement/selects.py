@@ -1,11 +1,13 @@
 """Choosing registers without indexing them: networks of selects.
 
-In round 0 of the tf32 seam, lanes 0 and 1 offer c0 and lanes 2 and 3 offer c1. That is one select by lane bit 1,
-and round 2, which offers c1 and c0, is another. A choice among n registers takes n - 1 selects if it stands alone,
-but choices that many rounds share are made once: rotating four registers by the lane number takes 8 selects, not 12.
+In round 0 of the tf32 seam, lanes 0 and 1 offer c0 and lanes 2 and 3 offer c1. That is one select by lane
+bit 1, and round 2, which offers c1 and c0, is another. A choice among n registers takes n - 1 selects if
+it stands alone, but choices that many rounds share are made once: rotating four registers by the lane
+number takes 8 selects, not 12.
 
-Two networks are built and the cheaper one is used: decision diagrams over the bits of the lane number, whose equal
-parts are merged, and choices by the number of the wanted register, for tables without such structure.
+Two networks are built and the cheaper one is used: decision diagrams over the bits of the lane number,
+whose equal parts are merged, and choices by the number of the wanted register, for tables without such
+structure.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _MOST_ORDERS = 24
 
 @dataclass(frozen=True)
 class SelectNode:
-    """`when_true` in the lanes of `lanes`, `when_false` in the others; both number inputs or earlier nodes."""
+    """`when_true` in the lanes of `lanes`, `when_false` in others; both number inputs or earlier nodes."""
 
     lanes: Lanes
     when_true: int

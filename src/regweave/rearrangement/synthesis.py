@@ -3,14 +3,15 @@
 The table says what each lane needs (None: this lane does not care), the mask which bits matter (an exchange
 inside segments of 4 lanes takes its index modulo 4). Four kinds of candidates are made:
 
-- one operation on something known: `f_0 ^ 2`, `lane + 1`, `lane & 28`, and that on one shifted or masked value;
+- one operation on something known: `f_0 ^ 2`, `lane + 1`, `lane & 28`, and that on one shifted or masked
+value;
 - *affine* tables, each result bit being the xor of lane bits: the bits are grouped by how far they move, so
-  0, 2, 1, 3 becomes `lane >> 1 & 1 | lane << 1`;
+  0, 2, 1, 3 becomes `((lane >> 1) & 1) | (lane << 1)`;
 - *look-ups*: all answers packed into one 32-bit constant that is rotated by the lane's number;
 - two of the values above combined.
 
-The cheapest under the machine's costs wins, plain arithmetic before look-ups. Every candidate is compared with the
-table on every lane before it may win. A look-up per result bit fits any table of up to 32 lanes.
+The cheapest under the machine's costs wins, plain arithmetic before look-ups. Every candidate is compared
+with the table on every lane before it may win. A look-up per result bit fits any table of up to 32 lanes.
 """
 
 from __future__ import annotations

@@ -94,8 +94,9 @@ class Table:
     def fields(self, width: int) -> dict[int, int] | None:
         """{place: 32 bits} of packed fields of `width` bits, or None if the lanes need more than 32 bits.
 
-        A lane's field lies at (lane * width) modulo 32 and holds bits `place` to `place + width` of its value, so
-        lanes that share a field must agree. Places without any bit are left out; there is always one.
+        A lane's field lies at (lane * width) modulo 32 and holds bits `place` to `place + width` of its
+        value, so lanes that share a field must agree. Places without any bit are left out; there is
+        always one.
         """
         packed: dict[int, int] = {}
         taken: dict[tuple[int, int], int] = {}

@@ -95,8 +95,8 @@ def _partition(
     for lane, row in enumerate(chosen):
         for register, group in enumerate(row):
             if group not in pairs:
-                return (f"register {register} of lane {lane} needs items {group} of a lane together, which lie "
-                        f"apart or in another order: a word would have to be taken apart")  # fmt: skip
+                return (f"register {register} of lane {lane} needs items {group} of a lane together, which "
+                        f"lie apart or in another order: a word would have to be taken apart")  # fmt: skip
     if sorted(item for group in pairs for item in group) != list(range(items)):
         return "the lanes pair their elements in different ways"
     return tuple(sorted(pairs))

@@ -1,0 +1,143 @@
+"""A plan: how data gets from one layout to another, proved, costed, and able to explain itself.
+
+>>> plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", strategy="direct")
+>>> plan.matrix.rows[0]
+(Entry(peer=0, word=0, keep=0), Entry(peer=0, word=2, keep=1), ...)
+>>> plan.cost.exchanges, plan.cost.selects
+(4, 8)
+>>> print(plan.emit("cuda"))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.layouts import Layout
+from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.candidates import Candidate
+from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.cost import Cost
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.rounds import RoundExpressions
+
+TARGETS = ("cuda",)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The chosen candidate among `candidates`, with everything that led to it.
+
+    `matrix` and `expressions` are those of the exchange, also where a cheaper strategy makes it
+    unnecessary; None and empty, like `group` and `preliminary`, where no exchange of whole registers
+    exists.
+    """
+
+    relation: Relation
+    machine: WarpMachine
+    conditions: Conditions
+    group: Group | None
+    preliminary: CoordinationMatrix | None
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    matrix: CoordinationMatrix | None
+    expressions: tuple[RoundExpressions, ...]
+    forced: bool
+
+    @property
+    def source(self) -> Layout:
+        """Where the data is."""
+        return self.relation.source
+
+    @property
+    def destination(self) -> Layout:
+        """Where it is needed."""
+        return self.relation.destination
+
+    @property
+    def strategy(self) -> str:
+        """identity, fold, exchange or refuse."""
+        return self.chosen.strategy
+
+    @property
+    def form(self) -> str | None:
+        """direct or lean for an exchange, None otherwise."""
+        return self.chosen.form
+
+    @property
+    def cost(self) -> Cost:
+        """Instructions of the chosen strategy; nothing if it refuses."""
+        return self.chosen.cost
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of exchange that the chosen strategy takes, for all copies of the group in the registers."""
+        return self.cost.exchanges
+
+    @property
+    def fold(self) -> tuple[int, ...] | None:
+        """The true k at each position of the next operand if the strategy is a fold; None otherwise."""
+        chosen = self.chosen
+        return chosen.fold.permutation if chosen.strategy == "fold" and chosen.fold is not None else None
+
+    def explain(self) -> str:
+        """All strategies with their costs, which one won and why, and why the others lost."""
+        from regweave.views.rearrangement_text import explanation_text
+
+        return explanation_text(self)
+
+    def draw(self) -> str:
+        """Fragments, group, matrices, expressions, strategy and code, drawn as text."""
+        from regweave.views.rearrangement_text import plan_text
+
+        return plan_text(self)
+
+    def emit(self, target: str = "cuda") -> str:
+        """The code of the plan: one inline device function.
+
+        Raises InputError for an unknown target and UnsupportedError if the plan is to refuse.
+        """
+        if target not in TARGETS:
+            raise InputError(
+                f"no code can be written for {target!r}",
+                where="target",
+                expected="one of " + ", ".join(TARGETS),
+                nearest=nearest_names(target, TARGETS),
+            )
+        if self.chosen.program is None:
+            raise UnsupportedError(f"there is no code: {self.chosen.reason}", where="strategy refuse")
+        from regweave.emitters import cuda_function
+
+        return cuda_function(self.chosen.program, self._comments())
+
+    def to_document(self) -> dict[str, Any]:
+        """The plan as a JSON-ready mapping."""
+        from regweave.views.rearrangement_document import plan_document
+
+        return plan_document(self)
+
+    def __str__(self) -> str:
+        return self.draw()
+
+    def _comments(self) -> tuple[str, ...]:
+        """What the generated function's reader must know."""
+        source, destination = self.source, self.destination
+        lines = [
+            f"{source.name} -> {destination.name}: {self.chosen.name}, {self.cost}",
+            f"source[i]: the {source.dtype} registers of a lane in the layout {source.name}.",
+            f"destination[i]: the {destination.dtype} registers of the same lane for {destination.name}.",
+        ]
+        if self.relation.packing is not None:
+            lines.append(
+                f"Elements are rounded to {destination.dtype}, the even items of a lane in the low halves."
+            )
+        if self.fold is not None:
+            lines.append(
+                "Row p of the next operand's tile must hold true k = " + ", ".join(map(str, self.fold)) + "."
+            )
+        if self.cost.exchanges:
+            lines.append(f"All {self.machine.lanes} lanes of the warp must call it together.")
+        return tuple(lines)

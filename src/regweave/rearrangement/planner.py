@@ -1,0 +1,136 @@
+"""The planner: relation, group, candidates, choice, proof.
+
+    >>> rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A").strategy
+    'fold'
+    >>> rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", strategy="exchange").cost.exchanges
+    4
+
+Whatever is chosen, by cost or by name, is run on every slot before it is handed out: a wrong plan cannot
+leave.
+"""
+
+from __future__ import annotations
+
+from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.layouts import Layout
+from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.candidates import (
+    Candidate,
+    exchange_candidates,
+    fold_candidate,
+    identity_candidate,
+)
+from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.group import find_group
+from regweave.rearrangement.matrix import preliminary_matrix
+from regweave.rearrangement.plan import Plan
+from regweave.rearrangement.proof import prove
+from regweave.rearrangement.relation import Relation, relate
+from regweave.rearrangement.request import read_request
+from regweave.rearrangement.rounds import round_expressions
+from regweave.rearrangement.words import find_words
+
+# what a person may ask for -> the (strategy, form) pairs that answer it
+STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
+    "identity": (("identity", None),),
+    "fold": (("fold", None),),
+    "exchange": (("exchange", "direct"), ("exchange", "lean")),
+    "direct": (("exchange", "direct"),),
+    "lean": (("exchange", "lean"),),
+    "refuse": (("refuse", None),),
+}
+
+
+def rearrange(
+    source: str | Layout,
+    destination: str | Layout,
+    machine: str | WarpMachine = "sm_80",
+    strategy: str = "auto",
+    *,
+    tile: tuple[int, int] | str | None = None,
+    conditions: Conditions | None = None,
+) -> Plan:
+    """Plan how the elements of a tile get from one layout to another inside a warp.
+
+    `source` and `destination` are layouts or names of fragments (`mma.m16n8k8.tf32:C`); named fragments
+    are repeated to `tile`, by default to the smallest tile that both fill. `strategy` is `auto` for the
+    cheapest, or identity, fold, exchange, direct, lean or refuse. The plan is proved on every slot.
+
+    Raises InputError for unknown names and layouts that do not belong together, UnsupportedError if the
+    machine lacks an instruction or the strategy asked for does not apply.
+    """
+    if strategy != "auto" and strategy not in STRATEGIES:
+        names = ("auto", *STRATEGIES)
+        raise InputError(f"unknown strategy {strategy!r}", where="strategy", expected=", ".join(names),
+                         nearest=nearest_names(strategy, names))  # fmt: skip
+    request = read_request(source, destination, machine, tile)
+    relation = relate(request.source, request.destination)
+    surroundings = conditions or Conditions()
+    words = find_words(relation)
+    group = None if isinstance(words, str) else find_group(words)
+    direct, lean = exchange_candidates(request, relation, words, group)
+    candidates = (
+        identity_candidate(request, relation),
+        fold_candidate(request, relation, surroundings),
+        direct,
+        lean,
+        Candidate("refuse", None, "kept apart: the result goes through memory"),
+    )
+    chosen = _choose(candidates, strategy, request.machine)
+    _prove_candidate(chosen, relation)
+    shown = lean if chosen is lean else direct
+    if group is None or isinstance(words, str) or shown.matrix is None:
+        return Plan(
+            relation,
+            request.machine,
+            surroundings,
+            None,
+            None,
+            chosen,
+            candidates,
+            None,
+            (),
+            strategy != "auto",
+        )
+    expressions = round_expressions(shown.matrix, group, request.machine)
+    return Plan(
+        relation,
+        request.machine,
+        surroundings,
+        group,
+        preliminary_matrix(words, group),
+        chosen,
+        candidates,
+        shown.matrix,
+        expressions,
+        strategy != "auto",
+    )
+
+
+def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachine) -> Candidate:
+    """The cheapest of those that apply and were asked for, the simpler first; to refuse is the last resort."""
+    if strategy == "auto":
+        asked = [candidate for candidate in candidates if candidate.strategy != "refuse"]
+    else:
+        asked = [
+            candidate
+            for candidate in candidates
+            if (candidate.strategy, candidate.form) in STRATEGIES[strategy]
+        ]
+    applicable = [candidate for candidate in asked if candidate.applies]
+    if applicable:
+        return min(applicable, key=lambda candidate: candidate.cost.slots(machine.costs))
+    if strategy == "refuse":
+        return asked[0]
+    if strategy == "auto":
+        reasons = dict.fromkeys(f"{candidate.strategy}: {candidate.reason}" for candidate in asked)
+        return Candidate("refuse", None, "no strategy applies; " + "; ".join(reasons))
+    raise UnsupportedError(f"strategy {strategy!r} does not apply: {asked[0].reason}", where="strategy",
+                           fix="ask for another strategy, or for auto")  # fmt: skip
+
+
+def _prove_candidate(candidate: Candidate, relation: Relation) -> None:
+    if candidate.program is None:
+        return
+    holds = None if candidate.fold is None else candidate.fold.destination(relation.destination)
+    prove(candidate.program, relation, holds)

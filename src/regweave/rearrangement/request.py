@@ -1,0 +1,97 @@
+"""What is asked for: two layouts of one tile on a machine, from names or values.
+
+Fragments given by name are repeated side by side until their tiles agree: the f16 seam turns two 16 x 8
+accumulators into one 16 x 16 operand. Layouts given as values are taken as they are, for nobody but their
+author knows whether they may be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from regweave.errors import InputError
+from regweave.layouts import Layout
+from regweave.machines.gpu import WarpMachine
+from regweave.machines.nvidia import find_layout, find_machine
+
+
+@dataclass(frozen=True)
+class Request:
+    """Two layouts of one tile; `tuple_registers` is the size of the destination's aligned register tuples."""
+
+    source: Layout
+    destination: Layout
+    machine: WarpMachine
+    tuple_registers: int
+
+
+def layout(name: str, machine: str | None = None) -> Layout:
+    """The layout of one operand of one instruction, for example `mma.m16n8k8.tf32:C`.
+
+    Raises InputError with the nearest names if there is none, UnsupportedError if `machine` lacks it.
+    """
+    return find_layout(name, None if machine is None else find_machine(machine))
+
+
+def read_request(
+    source: str | Layout,
+    destination: str | Layout,
+    machine: str | WarpMachine,
+    tile: tuple[int, int] | str | None,
+) -> Request:
+    """The request that these arguments describe.
+
+    `tile` is (rows, columns) or "16x32"; fragments given by name are repeated to it, by default to the
+    smallest tile that both fill. Raises InputError or UnsupportedError naming the argument at fault.
+    """
+    target = find_machine(machine) if isinstance(machine, str) else machine
+    sides = [find_layout(side, target) if isinstance(side, str) else side for side in (source, destination)]
+    named = [isinstance(side, str) for side in (source, destination)]
+    shape = _common_tile(sides, named) if tile is None else _read_tile(tile)
+    full = [_fill(side, shape) if name else side for side, name in zip(sides, named, strict=True)]
+    for side, name in zip(full, named, strict=True):
+        if tile is not None and not name and side.shape != shape:
+            raise InputError(f"{side.name} lays out a {side.shape[0]} x {side.shape[1]} tile", where="tile",
+                             expected=f"{shape[0]} x {shape[1]}")  # fmt: skip
+        if side.lanes > target.lanes:
+            raise InputError(
+                f"{side.name} is spread over {side.lanes} lanes",
+                where=f"lane {target.lanes}",
+                expected=f"at most {target.lanes}, the lanes of a warp of {target.name}",
+            )
+    return Request(full[0], full[1], target, sides[1].registers)
+
+
+def _read_tile(tile: tuple[int, int] | str) -> tuple[int, int]:
+    if isinstance(tile, str):
+        match = re.fullmatch(r"(\d+)x(\d+)", tile.strip().lower())
+        if match is None:
+            raise InputError(
+                f"{tile!r} is no tile", where="tile", expected="ROWSxCOLUMNS", fix="write it like 16x32"
+            )
+        tile = int(match[1]), int(match[2])
+    if min(tile) < 1:
+        raise InputError(
+            f"a {tile[0]} x {tile[1]} tile", where="tile", expected="at least one row and column"
+        )
+    return tile
+
+
+def _common_tile(sides: list[Layout], named: list[bool]) -> tuple[int, int]:
+    """The smallest tile that both fill; a layout given as a value decides alone."""
+    shapes = [side.shape for side, name in zip(sides, named, strict=True) if not name] or [
+        s.shape for s in sides
+    ]
+    return math.lcm(*(rows for rows, _ in shapes)), math.lcm(*(columns for _, columns in shapes))
+
+
+def _fill(fragment: Layout, shape: tuple[int, int]) -> Layout:
+    if shape[0] % fragment.shape[0] or shape[1] % fragment.shape[1]:
+        raise InputError(
+            f"{fragment.name} does not fill a {shape[0]} x {shape[1]} tile",
+            where="tile",
+            expected=f"multiples of {fragment.shape[0]} x {fragment.shape[1]}",
+        )
+    return fragment.repeat(shape[0] // fragment.shape[0], shape[1] // fragment.shape[1])
