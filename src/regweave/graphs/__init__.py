@@ -9,7 +9,8 @@ which products follow one another and why others do not, `find_pieces` divides t
 writes the model in which each piece is one node.
 """
 
-from regweave.graphs.candidates import find_candidates, subchain
+from regweave.graphs.candidates import find_candidates
+from regweave.graphs.formation import subchain
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Axis, Candidate, Link, OutputDim, Piece, Rest
 from regweave.graphs.reading import read_model

@@ -22,7 +22,7 @@ from regweave.errors import ModelError
 from regweave.graphs.attributes import attribute
 from regweave.graphs.dimensions import Dim, Shape
 from regweave.graphs.external import is_external, mapped
-from regweave.graphs.shapes import reshaped
+from regweave.graphs.reshapes import reshaped
 
 Fold = Callable[[onnx.NodeProto, list[np.ndarray]], np.ndarray]
 SMALL = 1024

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regweave.graphs.steps import FLOAT_MAX, FLOAT_TINY, GraphOperand, Step
+from regweave.graphs.steps import FLOAT_TINY, GraphOperand, Step
+from regweave.graphs.unary import FLOAT_MAX
 from regweave.operators import (
     AddScalar,
     Chain,

@@ -17,6 +17,13 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from regweave.errors import InputError, ModelError, nearest_names
+from regweave.graphs.claims import (
+    check_claims,
+    check_dims,
+    check_operators,
+    check_outputs,
+    dynamic_dimensions,
+)
 from regweave.graphs.constants import Constants
 from regweave.graphs.dimensions import Shape, number
 from regweave.graphs.external import all_tensors, check_external
@@ -24,8 +31,6 @@ from regweave.graphs.inference import (
     check,
     first_line,
     infer,
-    is_anonymous,
-    is_dynamic,
     skeleton,
     types_and_shapes,
 )
@@ -33,7 +38,6 @@ from regweave.graphs.model import Model
 from regweave.graphs.order import name_nodes, sort_nodes
 from regweave.graphs.shapes import symbolic_shapes
 
-DEFAULT_DOMAINS = ("", "ai.onnx")
 OVERRIDABLE_FROM = 4
 PROTOBUF_LIMIT = 2**31
 
@@ -54,14 +58,14 @@ def read_model(
         path = Path(source)
         proto = _parse(path)
     folder = None if path is None else path.resolve().parent
-    _check_claims(proto)
+    check_claims(proto)
     check_external(all_tensors(proto.graph), folder)
     proto = _inline(proto)
     name_nodes(proto.graph)
     sort_nodes(proto.graph)
-    _check_outputs(proto.graph)
-    opset = _check_operators(proto)
-    sizes = _check_dims(proto, dims or {})
+    check_outputs(proto.graph)
+    opset = check_operators(proto)
+    sizes = check_dims(proto, dims or {})
     return _model(proto, path, folder, opset, sizes)
 
 
@@ -101,19 +105,6 @@ def _parse(path: Path) -> onnx.ModelProto:
         raise ModelError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def _check_claims(proto: onnx.ModelProto) -> None:
-    """What every ONNX model says of itself; other protobufs and texts that happen to parse do not."""
-    if not proto.HasField("graph") or proto.ir_version < 1:
-        raise ModelError(
-            "not an ONNX model: it has no graph or no IR version", fix="fetch or export it again"
-        )
-    if not proto.opset_import:
-        raise ModelError(
-            "the model names no operator set: the file is truncated or not ONNX",
-            fix="fetch or export it again",
-        )
-
-
 def _inline(proto: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its local functions replaced by their bodies, so that what is in them can be seen."""
     if not proto.functions:
@@ -124,98 +115,6 @@ def _inline(proto: onnx.ModelProto) -> onnx.ModelProto:
         return inliner.inline_local_functions(proto)
     except (RuntimeError, ValueError) as error:
         raise ModelError(f"the model's functions cannot be inlined: {first_line(error)}") from error
-
-
-def _check_outputs(graph: onnx.GraphProto) -> None:
-    made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
-    made |= {tensor.name for tensor in graph.initializer}
-    if not graph.output:
-        raise ModelError(
-            "the graph has no outputs", fix="the file is damaged or was cut out of a larger model"
-        )
-    for value in graph.output:
-        if value.name not in made:
-            raise ModelError(
-                f"nothing makes the output '{value.name}'", nearest=nearest_names(value.name, made)
-            )
-
-
-def _check_operators(proto: onnx.ModelProto) -> int:
-    """The version of the default operator set; ModelError for versions and operators that do not exist."""
-    versions = {entry.domain: entry.version for entry in proto.opset_import}
-    newest = onnx.defs.onnx_opset_version()
-    opset = versions.get("", versions.get("ai.onnx", 0))
-    if opset > newest:
-        raise ModelError(
-            f"the model uses operator set {opset}",
-            expected=f"at most {newest}, the newest that the installed onnx knows",
-            fix="update onnx, or export the model with an older operator set",
-        )
-    for node in proto.graph.node:
-        if node.domain not in DEFAULT_DOMAINS:
-            if node.domain not in versions:
-                raise ModelError(
-                    f"the model imports no operator set '{node.domain}'",
-                    where=f"node '{node.name}'",
-                    nearest=nearest_names(node.domain, versions),
-                )
-            continue
-        if opset < 1:
-            raise ModelError(
-                f"operator set {opset} does not exist"
-                if opset
-                else "the default operator set is not imported",
-                where=f"node '{node.name}'",
-                expected=f"a version from 1 to {newest}",
-            )
-        if not _exists(node.op_type, opset):
-            names = {schema.name for schema in onnx.defs.get_all_schemas()}
-            raise ModelError(
-                f"operator set {opset} has no operator '{node.op_type}'",
-                where=f"node '{node.name}'",
-                nearest=nearest_names(node.op_type, names),
-            )
-    return opset
-
-
-def _exists(op_type: str, opset: int) -> bool:
-    try:
-        onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:
-        return False
-    return True
-
-
-def dynamic_dimensions(proto: onnx.ModelProto) -> dict[str, str]:
-    """Dynamic dimensions of the real inputs: `input[axis]` -> the dimension's own name, or "" for none."""
-    weights = {tensor.name for tensor in proto.graph.initializer}
-    return {
-        f"{value.name}[{axis}]": "" if is_anonymous(dim) else dim.dim_param
-        for value in proto.graph.input
-        if value.name not in weights
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
-        if is_dynamic(dim)
-    }
-
-
-def _check_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
-    places = dynamic_dimensions(proto)
-    named = {name for name in places.values() if name}
-    for name, size in dims.items():
-        if name not in named and name not in places:
-            raise InputError(
-                f"the model has no dynamic dimension '{name}'",
-                where="dims",
-                expected="one of " + ", ".join([*sorted(named), *places])
-                if places
-                else "none: all sizes are fixed",
-                nearest=nearest_names(name, [*named, *places]),
-            )
-        if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
-            raise InputError(
-                f"the size of '{name}' is {size!r}", where="dims", expected="a whole number >= 0"
-            )
-    return {name: int(size) for name, size in dims.items()}
 
 
 def _model(

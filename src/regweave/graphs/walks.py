@@ -51,6 +51,13 @@ class Scout:
             self._products[index] = found
         return self._products[index]
 
+    def behind(self, product: Product, taken: AbstractSet[str], first: Product) -> Walk:
+        """The walk behind a product, in a piece that starts with the product `first`."""
+        origin = self.model.symbols.get(first.input)
+        if origin is not None and first.transposed:
+            origin = origin[::-1]
+        return self.follow(product.cursor(self.model), taken, origin)
+
     def follow(self, cursor: Cursor, taken: AbstractSet[str], origin: Shape | None) -> Walk:
         """Walk from `cursor` around the nodes `taken`; shapes must follow from `origin`, the input's."""
         steps: list[Step] = []

@@ -1,0 +1,129 @@
+"""What the tests of `graphs` share: small models as text, and the check that a piece computes what its nodes do.
+
+    model = parse('''g (float[M, 4] x) => (float[M, 4] y) { y = Relu(x) }''', opset=17)
+    verify_pieces(read_model(model))
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import onnx
+import onnx.parser
+
+from regweave.graphs import Model, Piece, extract_piece, find_candidates, find_pieces, read_model
+
+TOLERANCE = 2e-5
+
+
+def parse(text: str, opset: int = 17, weights: dict[str, np.ndarray] | None = None, ir: int = 8) -> onnx.ModelProto:
+    """A model from ONNX's text form of a graph; `weights` become initializers."""
+    domains = f'["" : {opset}, "com.microsoft" : 1]'
+    model = onnx.parser.parse_model(f"<ir_version: {ir}, opset_import: {domains}> {text}")
+    for name, value in (weights or {}).items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    return model
+
+
+def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
+    """Normally distributed float32 numbers."""
+    return (scale * np.random.default_rng(seed + prod(shape)).standard_normal(shape)).astype(np.float32)
+
+
+def concrete(model: Model, name: str, sizes: dict[str, int], rng: np.random.Generator) -> tuple[int, ...]:
+    """A shape for a tensor, with a size drawn for each symbol that is met for the first time."""
+    dims = []
+    for dim in model.symbols[name]:
+        if isinstance(dim, int):
+            dims.append(dim)
+            continue
+        parts = [int(p) if p.isdigit() else sizes.setdefault(p, int(rng.integers(1, 7))) for p in dim.split("*")]
+        dims.append(prod(parts))
+    return tuple(dims)
+
+
+def piece_inputs(model: Model, piece: Piece, seed: int = 0) -> dict[str, np.ndarray]:
+    """Random run-time inputs of a piece, by name."""
+    rng = np.random.default_rng(seed)
+    sizes: dict[str, int] = {}
+    found: dict[str, np.ndarray] = {}
+    for value in extract_piece(model, piece).graph.input:
+        if value.name in model.constants:
+            continue
+        unknown = (3, *piece.widths[:1])
+        shape = concrete(model, value.name, sizes, rng) if value.name in model.symbols else unknown
+        found[value.name] = rng.standard_normal(shape).astype(np.float32)
+    return found
+
+
+def piece_reference(model: Model, piece: Piece, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """The piece's result in float64, by the operators that it was turned into."""
+    x = inputs[piece.input]
+    x = x.T if piece.transposed else x
+    added = piece.added
+    extras = [
+        inputs[name] if name in inputs else added[name] if name in added else model.constants.value(name)
+        for name in piece.extra_inputs
+    ]
+    shape = piece.output_shape(x.shape)
+    if piece.run is not None:
+        axis = piece.channel_axis % x.ndim if x.ndim else 0
+        view = (prod(x.shape[:axis]), x.shape[axis], -1) if piece.channel_axis != -1 else x.shape
+        return piece.run.reference(x.reshape(view), [e.reshape(view) for e in extras]).reshape(shape)
+    chain = piece.chain
+    assert chain is not None
+    assert chain.widths == piece.widths
+    if piece.order == "rows":
+        views = [e.reshape(-1, width) for e, width in zip(extras, chain.extra_widths, strict=True)]
+        return chain.reference(x.reshape(-1, chain.widths[0]), views).reshape(shape)
+    batch, pixels = prod(x.shape[: piece.channel_axis]), prod(x.shape[piece.channel_axis + 1 :])
+    views = [e.reshape(batch, width, pixels) for e, width in zip(extras, chain.extra_widths, strict=True)]
+    return chain.reference(x.reshape(batch, chain.widths[0], pixels), views).reshape(shape)
+
+
+def run_nodes(model: Model, piece: Piece, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """The piece's original nodes, run by onnxruntime."""
+    return run_model(extract_piece(model, piece), inputs)[0]
+
+
+def run_model(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """All outputs of a model, run by onnxruntime with one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
+    return list(session.run(None, inputs))
+
+
+def all_pieces(model: Model, **named: object) -> tuple[Piece, ...]:
+    """Every piece of a model that can be built: chains, then singles and runs in what they leave."""
+    chains = tuple(piece for piece in find_candidates(model, **named) if piece.refusal is None)
+    return (*chains, *find_pieces(model, chains))
+
+
+def verify_piece(model: Model, piece: Piece, seed: int = 0) -> None:
+    """A piece gives what its nodes give, to within rounding."""
+    inputs = piece_inputs(model, piece, seed)
+    expected = run_nodes(model, piece, inputs)
+    found = piece_reference(model, piece, inputs)
+    assert found.shape == expected.shape, piece.nodes
+    scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=TOLERANCE, err_msg=str(piece.nodes))
+
+
+def verify_pieces(model: Model) -> tuple[Piece, ...]:
+    """All pieces of a model give what their nodes give; they share no nodes."""
+    pieces = all_pieces(model)
+    names = [name for piece in pieces for name in piece.nodes]
+    assert len(names) == len(set(names))
+    for seed, piece in enumerate(pieces):
+        verify_piece(model, piece, seed)
+    return pieces
+
+
+def chains_of(proto: onnx.ModelProto, **named: object) -> tuple[Piece, ...]:
+    """The candidates of a model that are not refused."""
+    return tuple(piece for piece in find_candidates(read_model(proto), **named) if piece.refusal is None)
