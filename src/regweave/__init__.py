@@ -29,7 +29,7 @@ from regweave.errors import (
 if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
     from regweave.engine import fuse
-    from regweave.rearrangement import rearrange
+    from regweave.rearrangement import layout, rearrange
 
 __version__ = "0.1.0"
 
@@ -46,6 +46,7 @@ __all__ = [
     "cascade",
     "fuse",
     "gemm",
+    "layout",
     "rearrange",
 ]
 
@@ -54,6 +55,7 @@ _LAZY = {
     "cascade": "regweave.cascades",
     "gemm": "regweave.cascades",
     "fuse": "regweave.engine",
+    "layout": "regweave.rearrangement",
     "rearrange": "regweave.rearrangement",
 }
 

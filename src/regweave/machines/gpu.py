@@ -88,12 +88,14 @@ class MatrixInstruction:
 class WarpMachine(Machine):
     """A machine that runs warps: `generation` orders its family, `instructions` are what it has.
 
-    `shuffle_widths` are the segment sizes that an exchange can be confined to without extra work.
+    `shuffle_widths` are the segment sizes that an exchange can be confined to without extra work, `packings`
+    the opcodes of the conversions that it has.
     """
 
     generation: int
     costs: StepCosts
     shuffle_widths: tuple[int, ...]
+    packings: frozenset[str]
     shared_banks: int
     instructions: Mapping[str, MatrixInstruction]
 

@@ -37,7 +37,7 @@ def group_edges(words: Words, group: Group) -> tuple[Edge, ...]:
 def matrix_of(
     group: Group, edges: Sequence[Edge], rounds: Sequence[int], stays: Iterable[Edge] = ()
 ) -> CoordinationMatrix:
-    """The matrix in which edge e travels in round `rounds[e]`, columns ordered by the words that lanes keep."""
+    """The matrix in which edge e travels in round `rounds[e]`, columns ordered by what lanes keep."""
 
     def entry(edge: Edge) -> Entry:
         return Entry(group.lanes[edge.peer], group.registers[edge.word], group.registers[edge.keep])

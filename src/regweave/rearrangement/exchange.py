@@ -139,7 +139,7 @@ def _offered(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> 
 
 
 def _kept(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> list[Lanes]:
-    """For every register of the group, the round that fills it in each lane, or rounds + an own word's place."""
+    """For every register of the group, the round that fills it in each lane, or rounds + an own word."""
     choices = []
     for register in group.registers:
         choice: dict[int, int] = {}

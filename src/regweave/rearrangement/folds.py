@@ -47,7 +47,7 @@ class Fold:
 
 
 def find_identity(relation: Relation) -> Fold | None:
-    """The renaming of items that makes the layouts agree; None if a word is in another lane or lanes differ."""
+    """The renaming of items that makes the layouts agree; None if there is none for all lanes alike."""
     lanes = np.arange(relation.lanes)
     if np.any(relation.peers != lanes[:, None]) or np.any(relation.items != relation.items[0]):
         return None

@@ -74,8 +74,8 @@ class Plan:
 
     @property
     def rounds(self) -> int:
-        """Rounds of exchange that the chosen strategy takes, for all copies of the group in the registers."""
-        return self.cost.exchanges
+        """Rounds in which each copy of the group exchanges words; 0 for a strategy that exchanges nothing."""
+        return self.chosen.matrix.rounds if self.chosen.matrix is not None else 0
 
     @property
     def fold(self) -> tuple[int, ...] | None:

@@ -65,6 +65,12 @@ def rearrange(
                          nearest=nearest_names(strategy, names))  # fmt: skip
     request = read_request(source, destination, machine, tile)
     relation = relate(request.source, request.destination)
+    if relation.packing is not None and relation.packing not in request.machine.packings:
+        raise UnsupportedError(
+            f"{request.machine.name} cannot convert {request.source.dtype} to {request.destination.dtype}",
+            where=f"{request.source.name} -> {request.destination.name}",
+            fix="name another machine",
+        )
     surroundings = conditions or Conditions()
     words = find_words(relation)
     group = None if isinstance(words, str) else find_group(words)
@@ -108,7 +114,7 @@ def rearrange(
 
 
 def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachine) -> Candidate:
-    """The cheapest of those that apply and were asked for, the simpler first; to refuse is the last resort."""
+    """The cheapest of those that apply and were asked for, the simpler first; to refuse comes last."""
     if strategy == "auto":
         asked = [candidate for candidate in candidates if candidate.strategy != "refuse"]
     else:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # the types whose bits may be taken for one another, and the conversions that pack f32 words
-_SAME_BITS = {"f32", "tf32", "b32"}
+_SAME_BITS = {"f32", "tf32"}
 _PACKINGS = {("f32", "f16"): "pack_f16", ("f32", "bf16"): "pack_bf16"}
 
 
@@ -113,12 +113,9 @@ def _packing(source: Layout, destination: Layout) -> str | None:
     pair = source.dtype, destination.dtype
     if pair in _PACKINGS:
         return _PACKINGS[pair]
-    bits = {layout.element_type.bits for layout in (source, destination)}
-    if (
-        pair[0] == pair[1]
-        or set(pair) <= _SAME_BITS
-        or (len(bits) == 1 and any(kind[0] == "b" and kind[1:].isdigit() for kind in pair))
-    ):
+    kinds = source.element_type, destination.element_type
+    raw = kinds[0].bits == kinds[1].bits and "bits" in (kinds[0].kind, kinds[1].kind)
+    if pair[0] == pair[1] or set(pair) <= _SAME_BITS or raw:
         return None
     raise UnsupportedError(
         f"{pair[0]} elements cannot become {pair[1]} on the way",

@@ -28,6 +28,7 @@ def _generation(name: str, title: str, generation: int) -> WarpMachine:
         generation=generation,
         costs=_COSTS,
         shuffle_widths=(2, 4, 8, 16, 32),
+        packings=frozenset({"pack_f16"} if generation < 80 else {"pack_f16", "pack_bf16"}),
         shared_banks=32,
         instructions={key: entry for key, entry in INSTRUCTIONS.items() if entry.since <= generation},
     )
