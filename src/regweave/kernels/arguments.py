@@ -3,7 +3,7 @@
     void kernel(const Args *args, size_t part)          part = 0 .. parts - 1, in any order, concurrently
 
     x, y                  addresses of input and output (float32)
-    x_pitch, y_pitch      bytes from one row (rows), channel (pixels) or block of channels (blocked) to the next
+    x_pitch, y_pitch      bytes from one row (rows), channel (pixels), block (blocked) to the next
     rows                  rows: M; pixels and blocked: pixels of one image
     batch                 images; 1 for rows
     parts                 into how many parts the work is divided
@@ -37,7 +37,7 @@ def arguments_type(extras: int, stages: int) -> type[ctypes.Structure]:
 
 
 def chain_arguments(signature: Signature) -> type[ctypes.Structure]:
-    """The structure that a chain's kernel takes. Zero fields are valid only where the module docstring says so."""
+    """The structure that a chain's kernel takes; its fields as in the module docstring."""
     return arguments_type(signature.extra_inputs, len(signature.epilogues))
 
 

@@ -1,9 +1,9 @@
 """VectorMath that emits: activations written once become instructions on named registers.
 
-Constants stay in memory where an instruction can repeat them from there. Those that must stand in a register (the
-limits of `at_least` and `at_most`, a numerator) are loaded once per straight-line stretch and shared by all the
-vectors of it: a ReLU on 24 accumulators costs 24 instructions and one zero. So a `BuilderMath` lives as long as one
-such stretch; a new label needs a new one.
+Constants stay in memory where an instruction can repeat them from there. Those that must stand in a
+register (the limits of `at_least` and `at_most`, a numerator) are loaded once per straight-line stretch and
+shared by all the vectors of it: a ReLU on 24 accumulators costs 24 instructions and one zero. So a
+`BuilderMath` lives as long as one such stretch; a new label needs a new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Value = Variable | Memory | float
 
 
 class BuilderMath:
-    """Emits every operation into a builder; values are variables, memory operands, or floats for constants."""
+    """Emits every operation into a builder; values are variables, memory operands, or floats for
+    constants."""
 
     def __init__(self, b: Builder) -> None:
         self.b = b
@@ -44,7 +45,7 @@ class BuilderMath:
 
     def _last(self, value: Value) -> Variable | Memory:
         """The value as the last operand of an instruction."""
-        return self.b.constant(value) if isinstance(value, float) else value
+        return value if isinstance(value, (Variable, Memory)) else self.b.constant(value)
 
     def _two(self, name: str, a: Variable, b: Value) -> Variable:
         result = self.b.vector(name)

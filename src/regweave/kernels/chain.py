@@ -22,9 +22,10 @@ from regweave.operators import Signature
 
 
 def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
-    """The plan that `chain_kernel` follows. UnsupportedError for blocks that are no multiple of the vectors."""
+    """The plan that `chain_kernel` follows. UnsupportedError for blocks that do not fit the vectors."""
     geometry = geometry_of(machine.name)
-    if signature.order == "blocked" and (signature.block % geometry.lanes or signature.block > geometry.columns):
+    misfit = signature.block % geometry.lanes or signature.block > geometry.columns
+    if signature.order == "blocked" and misfit:
         raise UnsupportedError(
             f"blocks of {signature.block} channels on {machine.name}",
             expected=f"a multiple of {geometry.lanes}, at most {geometry.columns}",

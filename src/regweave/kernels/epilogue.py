@@ -1,12 +1,13 @@
 """The work behind a product, done while the results are in registers, and their way to memory.
 
-Cheap work (bias, scale, ReLU, clip, ...) is written out for all accumulators of a tile at once. Everything else takes
-the *row loop*: the tile goes to 1.5 KB of stack, which stays in the first-level cache, and comes back one vector at
-a time. A GELU is some 20 instructions; written out for 24 accumulators and every tile size it would be thousands,
-and the round trip costs 1 % where it is taken. Vectors do not depend on each other, so the processor overlaps them.
+Cheap work (bias, scale, ReLU, clip, ...) is written out for all accumulators of a tile at once. Everything
+else takes the *row loop*: the tile goes to 1.5 KB of stack, which stays in the first-level cache, and comes
+back one vector at a time. A GELU is some 20 instructions; written out for 24 accumulators and every tile
+size it would be thousands, and the round trip costs 1 % where it is taken. Vectors do not depend on each
+other, so the processor overlaps them.
 
-Rows beyond the width: `valid` says how many lanes of each vector exist. The others are not written (rows, pixels) or
-written as zeros (blocks, whose padding must stay zero).
+Rows beyond the width: `valid` says how many lanes of each vector exist. The others are not written (rows,
+pixels) or written as zeros (blocks, whose padding must stay zero).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _COSTLY = ("div", "split", "scale")
 class Epilogue:
     """Element-wise operators with the place of their channel operands.
 
-    `by_vector`: channels are the lanes (rows, blocks), operand o of vector j stands behind the panel of weights at
-    walk + (o * vectors + j) * vector bytes. Otherwise channels are the tile's rows (pixels), operand o of channel i
-    is the one element at near + 4 * (i * channels + o).
+    `by_vector`: channels are the lanes (rows, blocks), operand o of vector j stands behind the panel of
+    weights at walk + (o * vectors + j) * vector bytes. Otherwise channels are the tile's rows (pixels),
+    operand o of channel i is the one element at near + 4 * (i * channels + o).
     """
 
     ops: tuple[Elementwise, ...]
@@ -53,7 +54,11 @@ class Epilogue:
     def direct(self) -> bool:
         """Whether it is written out for a whole tile."""
         counts = operation_counts(self.ops)
-        return not self.tensors and sum(counts.values()) <= _CHEAP and not any(name in counts for name in _COSTLY)
+        return (
+            not self.tensors
+            and sum(counts.values()) <= _CHEAP
+            and not any(name in counts for name in _COSTLY)
+        )
 
     def ordinal(self, index: int) -> int:
         """The number of operator `index` among those with the same kind of operand."""
@@ -62,7 +67,8 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Columns:
-    """The vectors of a panel row: `full` whole ones, then one for each count in `rest` with that many valid lanes.
+    """The vectors of a panel row: `full` whole ones, then one for each count in `rest` with that many valid
+    lanes.
 
     None in both: slots `full_bytes` and `rest` (lanes of one more vector, 0: none) say it at run time.
     """
@@ -140,8 +146,8 @@ def _store_part(
 class RowLoop:
     """Routine: epilogue and stores of a tile in the tile memory, `steps` rows of it, `out` moved past them.
 
-    Reads operands at `walk` or `near`, extra tensor t from slot `extra<t>_here`, which moves on as well. `extras` is
-    the pattern of the extra tensors, whose rows or blocks are slot `extra_pitch` bytes apart.
+    Reads operands at `walk` or `near`, extra tensor t from slot `extra<t>_here`, which moves on as well.
+    `extras` is the pattern of the extra tensors, whose rows or blocks are slot `extra_pitch` bytes apart.
     """
 
     epilogue: Epilogue
@@ -174,7 +180,9 @@ class RowLoop:
             self._written_out_row(w, tile, starts, masks)
         else:
             self._looped_row(w, tile, offset, starts, masks)
-        b.emit("add", r.out, 4 * self.place.block if isinstance(self.place, InBlocks) else w.slot("out_pitch"))
+        b.emit(
+            "add", r.out, 4 * self.place.block if isinstance(self.place, InBlocks) else w.slot("out_pitch")
+        )
         row_bytes = 4 * self.extras.block if isinstance(self.extras, InBlocks) else w.slot("extra_pitch")
         b.emit("add", tile, g.panel_bytes)
         for start in starts:

@@ -1,16 +1,18 @@
 """Tile shapes of a machine, and how widths are cut into tiles.
 
-A kernel holds a tile of results in registers: `scalars` rows of it are fed by one repeated element each, its
-`vectors` columns by one vector register each. Worked example, AVX-512: 6 scalars x 4 vectors of 16 lanes are 24
-registers of results, 4 hold vectors, 2 hold repeated elements, 2 are free for the work behind the product.
+A kernel holds a tile of results in registers: `scalars` rows of it are fed by one repeated element each,
+its `vectors` columns by one vector register each. Worked example, AVX-512: 6 scalars x 4 vectors of 16
+lanes are 24 registers of results, 4 hold vectors, 2 hold repeated elements, 2 are free for the work behind
+the product.
 
                  vectors are        scalars are
     rows         packed weights     activations of one row each       x [M, K]
     pixels       activations        packed weights of one channel     x [K, P]
 
-Widths that are no multiple of the tile end in a *narrow* panel of fewer vectors and, for scalars, in the smaller
-tiles of `tails`: 17 scalars are 6 + 6 + 4 + 1. Why 6 x 4 and not 12 x 2 or 14 x 2: per step it loads 10 times
-for 24 products, so the load ports have slack on every machine, and it needs the fewest bytes of panel per product.
+Widths that are no multiple of the tile end in a *narrow* panel of fewer vectors and, for scalars, in the
+smaller tiles of `tails`: 17 scalars are 6 + 6 + 4 + 1. Why 6 x 4 and not 12 x 2 or 14 x 2: per step it
+loads 10 times for 24 products, so the load ports have slack on every machine, and it needs the fewest bytes
+of panel per product.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Panel:
 
 @dataclass(frozen=True)
 class Geometry:
-    """The tile of one machine. `cache_bytes` is the part of a core's own cache that a block of work may fill."""
+    """The tile of one machine. `cache_bytes` is the part of a core's own cache that a block of work may
+    fill."""
 
     lanes: int
     vectors: int
@@ -43,7 +46,9 @@ class Geometry:
     def __post_init__(self) -> None:
         sizes = (self.scalars, *self.tails)
         assert sizes[-1] == 1, "the smallest tail is one"
-        assert all(a <= 2 * b for a, b in zip(sizes, self.tails, strict=False)), "each tail is used at most once"
+        assert all(a <= 2 * b for a, b in zip(sizes, self.tails, strict=False)), (
+            "each tail is used at most once"
+        )
 
     @cached_property
     def columns(self) -> int:

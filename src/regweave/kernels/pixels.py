@@ -5,9 +5,9 @@
         copy its K0 x 64 pixels to scratch memory
         for each stage: set the slots, call the stage's routine; its scalars are the packed weights
 
-The copy costs 2 / N of the product and pays twice: the tile is read again for every 6 channels and must not depend on
-the image's row pitch (a power of two would put all of it into one set of the cache), and the last panel of an
-image, which is narrower, is read through a mask once instead of in every product loop.
+The copy costs 2 / N of the product and pays twice: the tile is read again for every 6 channels and must not
+depend on the image's row pitch (a power of two would put all of it into one set of the cache), and the last
+panel of an image, which is narrower, is read through a mask once instead of in every product loop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from regweave.assembly import Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.arguments import STREAM, chain_arguments, field_offset
+from regweave.kernels.copies import CopyNarrow, CopyWhole
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.places import Strided
 from regweave.kernels.plan import ChainPlan
@@ -45,10 +46,11 @@ class PixelsDriver:
         b.emit("mov", rest, w.slot("pixels"))
         b.emit("cmp", rest, self.plan.geometry.columns)
         b.emit("jump_less", narrow)
-        w.call(CopyWhole(self.plan.geometry.vectors))
+        w.call(CopyWhole())
         self._run_stages(w, narrow=False)
         b.emit("jump", next_panel)
         b.label(narrow)
+        self._set_narrow(w)
         w.call(CopyNarrow())
         self._run_stages(w, narrow=True)
         b.label(next_panel)
@@ -71,6 +73,7 @@ class PixelsDriver:
         b, columns = w.b, self.plan.geometry.columns
         args, part = b["args"], b["part"]
         b.emit("mov", w.slot("args"), args)
+        b.emit("mov", w.slot("k0"), self.signature.widths[0])
         scratch = b.general("scratch")
         b.emit("imul", scratch, part, self.plan.scratch_bytes)
         b.emit("add", scratch, self._field(w, args, "scratch"))
@@ -79,7 +82,7 @@ class PixelsDriver:
         b.emit("mov", each, self._field(w, args, "rows"))
         b.emit("add", each, columns - 1)
         b.emit("shr", each, columns.bit_length() - 1)
-        b.emit("jump_zero" if False else "cmp", each, 0)
+        b.emit("cmp", each, 0)
         b.emit("jump_equal", done)
         b.emit("mov", parts, self._field(w, args, "parts"))
         b.emit("mov", last, self._field(w, args, "batch"))
@@ -102,7 +105,7 @@ class PixelsDriver:
         b.emit("mov", w.slot("pixel"), first)
 
     def _take_panel(self, w: Workspace) -> None:
-        """Slots x_here, y_here, extra<e>_image: the panel's first pixel; pixels: how many there are from it on."""
+        """Slots x_here, y_here, stage<s>_extra<t>: the panel's first pixel; pixels: how many remain."""
         b, r, widths = w.b, w.r, self.signature.widths
         args = self._args(w)
         where = b.general("where")
@@ -157,7 +160,25 @@ class PixelsDriver:
         b.emit("mov", w.slot("todo"), count)
         b.emit("jump_nonzero", top)
 
-    # -- stages -----------------------------------------------------------------------------------------------------
+    def _set_narrow(self, w: Workspace) -> None:
+        """Slots of a narrow panel of `pixels` pixels: vectors, and the whole and partial ones among them."""
+        b, g = w.b, self.plan.geometry
+        value, rest = b.general("value"), b.general("rest")
+        b.emit("mov", value, w.slot("pixels"))
+        b.emit("mov", rest, value)
+        b.emit("and", rest, g.lanes - 1)
+        b.emit("mov", w.slot("rest"), rest)
+        b.emit("sub", value, rest)
+        b.emit("shl", value, 2)
+        b.emit("mov", w.slot("whole_bytes"), value)
+        b.emit("mov", value, w.slot("pixels"))
+        b.emit("add", value, g.lanes - 1)
+        b.emit("shr", value, g.lanes.bit_length() - 1)
+        b.emit("mov", w.slot("vectors"), value)
+        b.emit("shl", value, g.vector_bytes.bit_length() - 1)
+        b.emit("mov", w.slot("covered_bytes"), value)
+
+    # -- stages --
 
     def _run_stages(self, w: Workspace, *, narrow: bool) -> None:
         b, plan, widths = w.b, self.plan, self.signature.widths
@@ -181,8 +202,11 @@ class PixelsDriver:
             b.emit("mov", w.slot("count"), widths[stage + 1])
             b.emit("mov", place, self._field(w, self._args(w), "weights", stage))
             b.emit("mov", w.slot("source"), place)
-            for t, index in enumerate(e for e in self.signature.extras[stage] if e is not None):
+            extras = [e for e in self.signature.extras[stage] if e is not None]
+            for t in range(len(extras)):
                 w.copy_slot(f"extra{t}", f"stage{stage}_extra{t}")
+            if narrow:
+                w.copy_slot("full_bytes", "whole_bytes" if extras or stage == final else "covered_bytes")
             self._call_stage(w, stage, narrow)
 
     def _call_stage(self, w: Workspace, stage: int, narrow: bool) -> None:
@@ -221,17 +245,3 @@ class PixelsDriver:
             stream=False,
             ahead=Ahead(0 if narrow else self.plan.ahead, g.panel_bytes // 64, apart=True),
         )
-
-
-@dataclass(frozen=True)
-class CopyWhole:
-    """Routine: the panel's K0 rows of pixels, whole vectors, from x to the scratch memory."""
-
-    vectors: int
-
-    @property
-    def stem(self) -> str:
-        return "copy_whole"
-
-    def write(self, w: Workspace) -> None:
-        raise NotImplementedError

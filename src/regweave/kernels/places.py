@@ -1,7 +1,8 @@
 """Where a tile of results goes: addresses of vector (i, j) in the output.
 
-    Strided    row i (of rows or of channels) starts slot `out_pitch` bytes behind row i - 1, vectors lie side by side
-    InBlocks   channels in blocks of `block`: rows lie side by side, blocks slot `out_pitch` bytes apart
+    Strided    row i (of rows or of channels) starts slot `out_pitch` bytes behind row i - 1, vectors lie
+    side by side InBlocks   channels in blocks of `block`: rows lie side by side, blocks slot `out_pitch`
+    bytes apart
 
 Extra tensors have the shape of the result, so their addresses follow the same pattern from another start.
 """

@@ -1,18 +1,19 @@
 """What is decided before a chain kernel is written: panels, blocks of rows, where each intermediate lives.
 
-A block of rows goes through all stages before the next one starts, so an intermediate is a block of one width,
-written and read while it is in the core's own cache. Two buffers suffice for any number of stages:
+A block of rows goes through all stages before the next one starts, so an intermediate is a block of one
+width, written and read while it is in the core's own cache. Two buffers suffice for any number of stages:
 
     x -> [stage 0] -> buffer 0 -> [stage 1] -> buffer 1 -> [stage 2] -> buffer 0 -> [stage 3] -> y
 
-Within a stage the panels of weights are the outer loop and the rows of the block the inner one: each weight is
-fetched once per block however large the matrix is. For pixels a block is one vector panel of pixels and the
-loops are the other way round by nature: weights are the scalars.
+Within a stage the panels of weights are the outer loop and the rows of the block the inner one: each weight
+is fetched once per block however large the matrix is. For pixels a block is one vector panel of pixels and
+the loops are the other way round by nature: weights are the scalars.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from regweave.kernels.geometry import Geometry, Panel
 from regweave.operators import Signature
@@ -27,10 +28,10 @@ _PAGE = 4096
 class ChainPlan:
     """The static plan of one chain on one machine.
 
-    `block` is the most rows (pixels) that go through all stages at once; `pitches[s]` the bytes from row to row
-    (channel to channel) of the intermediate behind stage s; `buffers` the offsets of the two buffers in a part's
-    scratch memory, `x_buffer` that of the copied input (pixels only); `scratch_bytes` the size of that memory per
-    part; `ahead` how many 64-byte lines of the next block's input each full tile asks for.
+    `block` is the most rows (pixels) that go through all stages at once; `pitches[s]` the bytes from row to
+    row (channel to channel) of the intermediate behind stage s; `buffers` the offsets of the two buffers in
+    a part's scratch memory, `x_buffer` that of the copied input (pixels only); `scratch_bytes` the size of
+    that memory per part; `ahead` how many 64-byte lines of the next block's input each full tile asks for.
     """
 
     geometry: Geometry
@@ -50,11 +51,13 @@ class ChainPlan:
 
 def plan_chain(signature: Signature, geometry: Geometry) -> ChainPlan:
     """The plan for a chain's structure; pure arithmetic."""
-    return _plan_pixels(signature, geometry) if signature.order == "pixels" else _plan_rows(signature, geometry)
+    return (
+        _plan_pixels(signature, geometry) if signature.order == "pixels" else _plan_rows(signature, geometry)
+    )
 
 
 def computed_columns(signature: Signature, stage: int) -> int:
-    """Columns that stage computes: its width, for a blocked output rounded up to whole blocks (the rest is 0)."""
+    """Columns that stage computes: its width, of a blocked output rounded up to whole blocks."""
     width = signature.widths[stage + 1]
     if signature.order == "blocked" and stage == len(signature.epilogues) - 1:
         return -(-width // signature.block) * signature.block
@@ -65,8 +68,10 @@ def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
     widths = signature.widths
     stages = len(widths) - 1
     panels = tuple(geometry.panels(computed_columns(signature, stage)) for stage in range(stages))
-    pitches = tuple(_spread(-(-width // geometry.lanes) * geometry.vector_bytes, geometry) for width in widths[1:-1])
-    largest = max(4 * (k + n) for k, n in zip(widths, widths[1:], strict=False))
+    pitches = tuple(
+        _spread(-(-width // geometry.lanes) * geometry.vector_bytes, geometry) for width in widths[1:-1]
+    )
+    largest = max(4 * (k + n) for k, n in pairwise(widths))
     panel = max(4 * k * geometry.columns for k in widths[:-1])
     rows = max(geometry.cache_bytes - panel, geometry.cache_bytes // 4) // largest
     block = max(1, min(_MOST_ROWS, rows) // geometry.scalars) * geometry.scalars

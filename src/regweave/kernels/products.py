@@ -1,4 +1,5 @@
-"""The product loop: acc[i][j] += scalar[i] * vector[j], once per k, each result one chain of fused multiply-adds.
+"""The product loop: acc[i][j] += scalar[i] * vector[j], once per k, each result one chain of fused
+multiply-adds.
 
 Every kernel of the package spends its time in this loop. Written out for 2 scalars and 2 vectors, one step is
 
@@ -24,8 +25,8 @@ def emit_products(
 ) -> list[list[Variable]]:
     """Emit the loop for a tile; the accumulators acc[i][j] hold the results.
 
-    `pitch` is the number of bytes from one row of vectors to the next. Reads slots `k` and `panel`; leaves `walk`
-    behind the last row of vectors and `source` where it was.
+    `pitch` is the number of bytes from one row of vectors to the next. Reads slots `k` and `panel`; leaves
+    `walk` behind the last row of vectors and `source` where it was.
     """
     b, r = w.b, w.r
     acc = [b.vectors(f"acc{i}_", vectors) for i in range(count)]
@@ -90,7 +91,7 @@ class SpilledProducts:
         for width, label in reversed(list(zip(self.widths, labels, strict=True))):
             b.label(label)
             spill(w, emit_products(w, self.scalars, self.count, width, self.pitch))
-            if width != self.widths[0]:
+            if width != min(self.widths):
                 b.emit("jump", done)
         b.label(done)
         self.scalars.next_tile(w, self.count)

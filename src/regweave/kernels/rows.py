@@ -1,11 +1,12 @@
-"""The driver for rows of activations (MatMul, Gemm) and for blocked images: which rows, which stage, which panel.
+"""The driver for rows of activations (MatMul, Gemm) and for blocked images: which rows, which stage, which
+panel.
 
     part's rows = an equal share of the tiles of 6 rows
     for each image, for each block of these rows:
         for each stage: set the slots, call the stage's routine for each group of equal panels
 
-Blocked images differ in three things only: rows are the pixels of one image after the other, the first stage reads
-its scalars from blocks of channels, and the last one writes vectors into them.
+Blocked images differ in three things only: rows are the pixels of one image after the other, the first
+stage reads its scalars from blocks of channels, and the last one writes vectors into them.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class RowsDriver:
         b.emit("return")
         return w.finish()
 
-    # -- rows of this part ------------------------------------------------------------------------------------------
+    # -- rows of this part --
 
     def _field(self, w: Workspace, args: Variable, name: str, index: int = 0) -> Memory:
         return w.b.at(args, field_offset(chain_arguments(self.signature), name, index))
@@ -137,7 +138,7 @@ class RowsDriver:
             b.emit("imul", r.ahead, self._field(w, args, "x_pitch"))
             b.emit("add", r.ahead, self._field(w, args, "x"))
 
-    # -- images (blocked) -------------------------------------------------------------------------------------------
+    # -- images (blocked) --
 
     def _image_fields(self) -> Iterator[tuple[str, int]]:
         yield ("x", 0)
@@ -152,9 +153,7 @@ class RowsDriver:
         for name, index in self._image_fields():
             if name == "extras":
                 width = next(
-                    n
-                    for n, extras in zip(widths[1:], self.signature.extras, strict=True)
-                    if index in extras
+                    n for n, extras in zip(widths[1:], self.signature.extras, strict=True) if index in extras
                 )
                 pitch = w.slot("image_pitch")
             else:
@@ -168,11 +167,11 @@ class RowsDriver:
         b.emit("cmp", number, self._field(w, args, "batch"))
         b.emit("jump_less", image)
 
-    # -- stages -----------------------------------------------------------------------------------------------------
+    # -- stages --
 
     def _set_stage(self, w: Workspace, stage: int) -> None:
         """All slots of a stage (see stage.py)."""
-        b, plan, widths = w.b, self.plan, self.signature.widths
+        b, widths = w.b, self.signature.widths
         args, value = self._args(w), b.general("value")
         blocked = bool(self.signature.block)
         if stage == 0:
@@ -280,7 +279,9 @@ class RowsDriver:
                     pitch=vectors * g.vector_bytes,
                     columns=columns,
                     stream=stream,
-                    ahead=Ahead(plan.ahead, 1, apart=False) if not signature.block else Ahead(0, 0, apart=False),
+                    ahead=Ahead(plan.ahead, 1, apart=False)
+                    if not signature.block
+                    else Ahead(0, 0, apart=False),
                 ),
                 len(list(panels)),
             )

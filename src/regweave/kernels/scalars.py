@@ -2,10 +2,11 @@
 
 Three places, one interface, so that one product loop serves all orders:
 
-    Rows      activations x[row, k]: rows `pitch` apart, steps 4 bytes apart; three rows per pointer
-    Packed    weights in the order they are used: all scalars of a step side by side; the operands of the channels
+    Rows      activations x[row, k]: rows `pitch` apart, steps 4 bytes apart; three rows per pointer Packed
+    weights in the order they are used: all scalars of a step side by side; the operands of the channels
               (bias, scale) follow the last step
-    Blocks    activations in blocks of channels, x[k // block, row, k % block]: rows side by side, steps 4 bytes
+    Blocks    activations in blocks of channels, x[k // block, row, k % block]: rows side by side, steps 4
+    bytes
               apart within a block, blocks `pitch` apart
 """
 
@@ -101,7 +102,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Activations in blocks of `block` channels, slot `block_step` bytes from the end of one to the start of the next.
+    """Activations in blocks of `block` channels, slot `block_step` bytes between two blocks of a row.
 
     At each block the lines of the next tile's rows in it are asked for.
     """

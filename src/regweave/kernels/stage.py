@@ -5,7 +5,8 @@
             products; epilogue; store
         the smaller tiles 4, 2, 1 for the rest
 
-Stages with equal epilogues share the routine; what differs between them (K, pointers, pitches) stands in slots:
+Stages with equal epilogues share the routine; what differs between them (K, pointers, pitches) stands in
+slots:
 
     source  first scalar          k       steps            panel   first vector of the panel
     count   scalars in all        panels  panels to do     out     first result of the panel
@@ -52,9 +53,9 @@ class Ahead:
 class Stage:
     """Routine: one stage on panels of one width.
 
-    `vectors` of a panel and its `columns`; with several `widths` slot `vectors` chooses among them at run time and
-    all results take the row loop. `by_panel`: panels of packed weights follow each other (rows, blocks); else there
-    is one panel, and packed weights are the scalars.
+    `vectors` of a panel and its `columns`; with several `widths` slot `vectors` chooses among them at run
+    time and all results take the row loop. `by_panel`: panels of packed weights follow each other (rows,
+    blocks); else there is one panel, and packed weights are the scalars.
     """
 
     scalars: Rows | Packed | Blocks

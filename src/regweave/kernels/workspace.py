@@ -1,8 +1,9 @@
-"""What the parts of one kernel share while it is written: builder, geometry, registers, stack slots, routines.
+"""What the parts of one kernel share while it is written: builder, geometry, registers, stack slots,
+routines.
 
-The general registers have fixed roles, listed in `Registers`; what does not change inside a tile lives in named
-slots of the stack and is fetched when a tile starts. A routine is asked for by its key and written once, after
-the driver, however many stages call it:
+The general registers have fixed roles, listed in `Registers`; what does not change inside a tile lives in
+named slots of the stack and is fetched when a tile starts. A routine is asked for by its key and written
+once, after the driver, however many stages call it:
 
     w.call(Products(tile, form))      -> emits the call; Products.write(w) runs when the kernel is finished
 """
@@ -31,10 +32,10 @@ class Routine(Protocol):
 class Registers:
     """Roles of the general registers.
 
-    `source` first scalar of the tile; `near`, `far` walk from it (far: three rows on); `pitch` bytes between its
-    rows; `walk` walks down the vectors; `steps` counts the product's steps; `out` first result of the tile,
-    `out_far` three rows on, `out_pitch` between its rows; `left` scalars still to do; `ahead` the input that will
-    be needed next.
+    `source` first scalar of the tile; `near`, `far` walk from it (far: three rows on); `pitch` bytes
+    between its rows; `walk` walks down the vectors; `steps` counts the product's steps; `out` first result
+    of the tile, `out_far` three rows on, `out_pitch` between its rows; `left` scalars still to do; `ahead`
+    the input that will be needed next.
     """
 
     def __init__(self, b: Builder) -> None:

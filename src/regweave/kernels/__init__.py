@@ -1,0 +1,27 @@
+"""The kernels: generators that speak only a machine's instruction table, so that one source serves all machines."""
+
+from regweave.kernels.activations import activate, activate_all, operation_counts
+from regweave.kernels.arguments import STREAM, chain_arguments
+from regweave.kernels.chain import chain_kernel, chain_plan
+from regweave.kernels.packing import PackArguments, PackedStage, PackStep, packing_kernel, packing_steps
+from regweave.kernels.plan import ChainPlan
+from regweave.kernels.vectormath import CountingMath, NumpyMath, VectorMath
+
+__all__ = [
+    "STREAM",
+    "ChainPlan",
+    "CountingMath",
+    "NumpyMath",
+    "PackArguments",
+    "PackStep",
+    "PackedStage",
+    "VectorMath",
+    "activate",
+    "activate_all",
+    "chain_arguments",
+    "chain_kernel",
+    "chain_plan",
+    "operation_counts",
+    "packing_kernel",
+    "packing_steps",
+]
