@@ -1,0 +1,149 @@
+"""From what a caller hands in to memory that a kernel can read, and back to what the caller works with.
+
+NumPy arrays and DLPack tensors (torch, jax, ...) on the CPU are taken as they are, without a copy:
+
+    array, wrap = take(x, "x")        array is an ndarray on x's memory
+    wrap(result)                      a result of x's own kind: an ndarray, a torch tensor, ...
+
+Kernels want float32 rows: neighbours 4 bytes apart, rows at any constant distance. What is laid out otherwise
+(transposed, reversed, misaligned) is copied and correct; what is not float32 is an error that names the cast,
+because a silent conversion would cost more than the product and hide where the time goes.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from regweave.errors import InputError
+
+Wrap = Callable[[np.ndarray], Any]
+
+_DLPACK_CPU = 1
+_LINE = 64
+
+
+def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
+    """`value`'s memory as a float32 ndarray, and the function that makes a result of the same kind.
+
+    Errors: InputError for other element types, other devices, tensors that record gradients, and what is no
+    array at all.
+    """
+    if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise InputError(
+                "a masked array", where=where, expected="plain values", fix="fill the masked ones"
+            )
+        _check_dtype(value.dtype, where, "numpy")
+        return value, _as_it_is
+    if not hasattr(value, "__dlpack__"):
+        raise InputError(
+            f"{type(value).__name__} is not an array",
+            where=where,
+            expected="a NumPy array or a DLPack tensor",
+            fix="numpy.asarray(value, numpy.float32) makes one",
+        )
+    if getattr(value, "requires_grad", False):
+        raise InputError(
+            "the tensor records gradients, which a kernel cannot follow",
+            where=where,
+            fix="give tensor.detach()",
+        )
+    device = value.__dlpack_device__()
+    if device[0] != _DLPACK_CPU:
+        raise InputError(
+            f"the tensor is on {getattr(value, 'device', device)}",
+            where=where,
+            expected="a tensor in the CPU's memory",
+            fix="give tensor.cpu()",
+        )
+    try:
+        array = np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        kind = getattr(value, "dtype", type(value).__name__)
+        raise InputError(
+            f"{kind} cannot be shared: {error}", where=where, expected="a float32 tensor in the CPU's memory"
+        ) from None
+    _check_dtype(array.dtype, where, type(value).__module__.partition(".")[0])
+    return array, _wrap_for(value)
+
+
+def _check_dtype(dtype: np.dtype, where: str, library: str) -> None:
+    if dtype == np.float32 and dtype.isnative:
+        return
+    name = f"{dtype.name} in foreign byte order" if not dtype.isnative else dtype.name
+    cast = ".to(torch.float32)" if library == "torch" else ".astype(numpy.float32)"
+    raise InputError(f"the elements are {name}", where=where, expected="float32", fix=f"convert with {cast}")
+
+
+def _as_it_is(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def _wrap_for(value: Any) -> Wrap:
+    """The `from_dlpack` of the library that `value` comes from; ndarrays if it has none."""
+    namespace = getattr(value, "__array_namespace__", None)
+    library = namespace() if namespace else sys.modules.get(type(value).__module__.partition(".")[0])
+    return getattr(library, "from_dlpack", None) or _as_it_is
+
+
+def as_rows(array: np.ndarray, width: int, where: str) -> np.ndarray:
+    """`array` [..., width] as [M, width], elements 4 bytes apart; a copy only where the layout differs."""
+    if array.ndim == 0 or array.shape[-1] != width:
+        raise InputError(
+            f"the shape is {list(array.shape)}", where=where, expected=f"[..., {width}]: {width} columns"
+        )
+    rows = array.reshape(math.prod(array.shape[:-1]), width)
+    return rows if has_row_layout(rows) else np.require(rows, requirements=("C", "A"))
+
+
+def has_row_layout(rows: np.ndarray) -> bool:
+    """Whether a kernel can read or write [M, N] in place."""
+    count, width = rows.shape
+    return (
+        bool(rows.flags.aligned)
+        and (width == 1 or rows.strides[1] == rows.itemsize)
+        and (count <= 1 or rows.strides[0] >= width * rows.itemsize)
+    )
+
+
+def row_pitch(rows: np.ndarray) -> int:
+    """Bytes from row to row; NumPy leaves it open where there is only one."""
+    return rows.strides[0] if rows.shape[0] > 1 else rows.shape[1] * rows.itemsize
+
+
+def contiguous(array: np.ndarray, shape: Sequence[int], where: str) -> np.ndarray:
+    """`array`, which must have this shape, C-contiguous and aligned; a copy only where it is not."""
+    if array.shape != tuple(shape):
+        raise InputError(f"the shape is {list(array.shape)}", where=where, expected=str(list(shape)))
+    return np.require(array, requirements=("C", "A"))
+
+
+def aligned_empty(shape: Sequence[int]) -> np.ndarray:
+    """An uninitialised float32 array that starts at a cache line."""
+    size = 4 * math.prod(shape)
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size].view(np.float32).reshape(shape)
+
+
+def take_out(out: Any, shape: Sequence[int], inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:
+    """The memory of `out`, which must have this shape, and whether a kernel may write straight into it.
+
+    It may not where the layout is not rows or where it overlaps an input; then the result is made elsewhere
+    and copied. Errors: InputError for a wrong shape or element type, and for memory that must not be written.
+    """
+    array, _ = take(out, "out")
+    if array.shape != tuple(shape):
+        raise InputError(f"the shape is {list(array.shape)}", where="out", expected=str(list(shape)))
+    if not array.flags.writeable and type(out).__module__.partition(".")[0] == "torch":
+        array = out.numpy()  # older DLPack cannot say "writable", so NumPy assumes the worst
+    if not array.flags.writeable:
+        raise InputError("the memory is read-only", where="out", expected="an array that may be written")
+    direct = array.flags.c_contiguous or (array.ndim == 2 and has_row_layout(array))
+    overlap = any(np.may_share_memory(array, given) for given in inputs)
+    return array, direct and bool(array.flags.aligned) and not overlap

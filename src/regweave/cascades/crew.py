@@ -1,0 +1,251 @@
+"""The native side of the threads: what a worker runs, and how work reaches it.
+
+Everything about a job fits in one 64-bit *ticket* so that it changes hands with single atomic instructions:
+
+    ticket = generation << 32 | parts not yet taken
+
+The caller writes function and arguments into the block, then publishes a ticket with a new generation.
+Caller and workers then all do the same: read the ticket, take its last part by compare-and-swap (ticket -
+1), run it, count it as done. A swap only succeeds while the ticket is the one that was read, and function
+and arguments only change when every part of a job is done; so whoever takes a part holds that job's
+function, however late it woke up.
+
+A worker that finds nothing looks again for `SPINS` pauses (some tens of microseconds, so that jobs which
+follow each other closely start at once) and then sleeps in the kernel (futex) on the generation. The caller
+never waits for a worker to wake: parts that nobody else takes it runs itself, and at the end waits only for
+those under way.
+
+Worked example, 3 parts, one worker asleep: the caller publishes (8, 3), wakes the worker, takes part 2; the
+worker takes part 1 some microseconds later; the caller part 0; done when the count of unfinished parts is
+0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from regweave.assembly import Builder, Listing
+from regweave.machines.instructions import Pattern
+from regweave.machines.x86 import VectorMachine
+
+#: How often a worker looks for work before it sleeps, and a caller for the end before it yields: each look is
+#: a pause of 20 to 50 ns.
+SPINS = 6000
+
+_FUTEX, _SCHED_YIELD, _GETTID = 202, 24, 186
+_WAIT_PRIVATE, _WAKE_PRIVATE = 128, 129
+
+
+class Block(ctypes.Structure):
+    """What caller and workers share; each group of fields that one side writes has cache lines of its own."""
+
+    _fields_ = (
+        ("ticket", ctypes.c_uint64),
+        ("_after_ticket", ctypes.c_uint64 * 15),
+        ("function", ctypes.c_uint64),
+        ("arguments", ctypes.c_uint64),
+        ("_after_job", ctypes.c_uint64 * 14),
+        ("unfinished", ctypes.c_uint64),
+        ("_after_unfinished", ctypes.c_uint64 * 15),
+        ("sleepers", ctypes.c_uint64),
+        ("_after_sleepers", ctypes.c_uint64 * 15),
+        ("started", ctypes.c_uint64),  # the workers' thread ids follow the block
+    )
+
+
+def _offset(field: str) -> int:
+    return getattr(Block, field).offset
+
+
+class _Code:
+    """A builder of functions over the block: the few instructions that kernels never need."""
+
+    def __init__(self, machine: VectorMachine, name: str, arguments: tuple[str, ...]) -> None:
+        self.b = Builder(machine, name=name, arguments=arguments)
+        self.b.stack(8)  # calls need an aligned stack
+        # arguments arrive in registers that every call destroys
+        self.given = {argument: self.b.general(f"{argument}_kept") for argument in arguments}
+        for argument, kept in self.given.items():
+            self.b.emit("mov", kept, argument)
+        vectors = machine.register_class("vector").registers
+        masks = machine.register_class(machine.mask_class).registers
+        saved = tuple(dict.fromkeys((*machine.caller_saved, *vectors, *masks)))
+        self._call = Pattern(
+            "function:r arguments:r part:r",
+            ("mov rdi, %1", "mov rsi, %2", "call %0"),
+            clobbers=saved,
+            flags="lost",
+        )
+        self._system = Pattern(
+            "number:i address:r operation:i value:r",
+            ("mov rdi, %1", "mov edx, %3:d", "mov esi, %2", "xor r10d, r10d", "mov eax, %0", "syscall"),
+            clobbers=("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"),
+            flags="lost",
+        )
+
+    def call(self, function: object, arguments: object, part: object) -> None:
+        """function(arguments, part)."""
+        self.b.emit_template(self._call, function, arguments, part)
+
+    def futex(self, address: object, operation: int, value: object) -> None:
+        """futex(address, operation, value, no timeout)."""
+        self.b.emit_template(self._system, _FUTEX, address, operation, value)
+
+    def simple_call(self, number: int) -> Any:
+        """A system call without arguments; returns the variable that holds its result."""
+        pattern = Pattern(
+            "result:r number:i",
+            ("mov eax, %1", "syscall", "mov %=0, rax"),
+            clobbers=("rax", "rcx", "r11"),
+            flags="lost",
+        )
+        result = self.b.general("result")
+        self.b.emit_template(pattern, result, number)
+        return result
+
+    def processor(self) -> Any:
+        """The number of the processor that runs this (bits above 12 are its memory node)."""
+        pattern = Pattern(
+            "result:r", ("rdtscp", "mov %=0:d, ecx"), clobbers=("rax", "rcx", "rdx"), flags="lost"
+        )
+        result = self.b.general("processor")
+        self.b.emit_template(pattern, result)
+        return result
+
+    def pause(self) -> None:
+        """Tell the core that this is a waiting loop."""
+        self.b.emit_template(Pattern("", "pause"))
+
+    def count(self, step: str, field: str) -> None:
+        """Atomically add or take one ("inc", "dec")."""
+        self.b.emit_template(Pattern("to:q", f"lock {step} %0", flags="lost"), self.field(field))
+
+    def field(self, name: str) -> object:
+        """A field of the block as a memory operand."""
+        return self.b.at(self.given["block"], _offset(name))
+
+    def take_part(self, done: str, again: str) -> None:
+        """Take and run one part of the current job, then go to `again`; go to `done` if none is left.
+
+        Reads and runs a job by the rules of the module's docstring.
+        """
+        b = self.b
+        ticket, left, less, function, arguments = (
+            b.general(name) for name in ("ticket", "left", "less", "function", "arguments")
+        )
+        b.emit("mov", ticket, self.field("ticket"))
+        b.emit("mov32", left, ticket)
+        b.emit("test", left, left)
+        b.emit("jump_zero", done)
+        b.emit("mov", function, self.field("function"))
+        b.emit("mov", arguments, self.field("arguments"))
+        b.emit("lea", less, b.at(ticket, -1))
+        swap = Pattern(
+            "to:q old:r new:r",
+            ("mov rax, %1", "lock cmpxchg %0, %2", "cmp rax, %1"),
+            clobbers=("rax",),
+            flags="set",
+        )
+        b.emit_template(swap, self.field("ticket"), ticket, less)
+        b.emit("jump_not_equal", again)
+        b.emit("dec", left)
+        self.call(function, arguments, left)
+        self.count("dec", "unfinished")
+        b.emit("jump", again)
+
+
+def worker_listing(machine: VectorMachine) -> Listing:
+    """`void *worker(Block *block)`: notes its thread id, then takes parts for ever; sleeps between jobs."""
+    code = _Code(machine, "rw_worker", ("block",))
+    b = code.b
+    spins, ticket, left, generation, address = (
+        b.general(name) for name in ("spins", "seen", "seen_left", "generation", "address")
+    )
+    thread, number = code.simple_call(_GETTID), b.general("number")
+    b.emit("mov", number, 1)
+    b.emit_template(Pattern("to:q value:r", "lock xadd %0, %+1", flags="lost"), code.field("started"), number)
+    b.emit("mov", b.at(code.given["block"], ctypes.sizeof(Block), index=number, scale=8), thread)
+    b.label("work")
+    b.emit("mov", spins, SPINS)
+    b.label("look")
+    code.take_part("idle", "work")
+    b.label("idle")
+    code.pause()
+    b.emit("dec", spins)
+    b.emit("jump_nonzero", "look")
+    code.count("inc", "sleepers")
+    b.emit("mov", ticket, code.field("ticket"))
+    b.emit("mov32", left, ticket)
+    b.emit("test", left, left)
+    b.emit("jump_nonzero", "wake")
+    b.emit("mov", generation, ticket)
+    b.emit("shr", generation, 32)
+    b.emit("lea", address, b.at(code.given["block"], _offset("ticket") + 4))
+    code.futex(address, _WAIT_PRIVATE, generation)
+    b.label("wake")
+    code.count("dec", "sleepers")
+    b.emit("jump", "work")
+    return b.finish()
+
+
+def dispatch_listing(machine: VectorMachine) -> Listing:
+    """`int dispatch(Block *block, function, arguments, size_t parts)`: runs a job, returns when it is done.
+
+    The result is the number of the processor that the caller ran on.
+    """
+    code = _Code(machine, "rw_dispatch", ("block", "function", "arguments", "parts"))
+    b = code.b
+    ticket, helpers, asleep, address, spins, left = (
+        b.general(name) for name in ("ticket", "helpers", "asleep", "address", "spins", "left")
+    )
+    b.emit("mov", code.field("function"), code.given["function"])
+    b.emit("mov", code.field("arguments"), code.given["arguments"])
+    b.emit("mov", code.field("unfinished"), code.given["parts"])
+    b.emit("mov", ticket, code.field("ticket"))
+    b.emit("shr", ticket, 32)
+    b.emit("inc", ticket)
+    b.emit("shl", ticket, 32)
+    b.emit("or", ticket, code.given["parts"])
+    b.emit_template(Pattern("to:q value:r", "xchg %0, %+1"), code.field("ticket"), ticket)
+    b.emit("mov", asleep, code.field("sleepers"))
+    b.emit("test", asleep, asleep)
+    b.emit("jump_zero", "mine")
+    b.emit("lea", helpers, b.at(code.given["parts"], -1))
+    b.emit("lea", address, b.at(code.given["block"], _offset("ticket") + 4))
+    code.futex(address, _WAKE_PRIVATE, helpers)
+    b.label("mine")
+    code.take_part("wait", "mine")
+    b.label("wait")
+    b.emit("mov", spins, SPINS)
+    b.label("finish")
+    b.emit("mov", left, code.field("unfinished"))
+    b.emit("test", left, left)
+    b.emit("jump_zero", "done")
+    code.pause()
+    b.emit("dec", spins)
+    b.emit("jump_nonzero", "finish")
+    code.simple_call(_SCHED_YIELD)
+    b.emit("jump", "wait")
+    b.label("done")
+    result = b.general("returned", pin="rax")
+    b.emit("mov", result, code.processor())
+    b.emit("return")
+    return b.finish()
+
+
+def serial_listing(machine: VectorMachine) -> Listing:
+    """`void serial(function, arguments, size_t parts)`: the same job by the caller alone."""
+    code = _Code(machine, "rw_serial", ("function", "arguments", "parts"))
+    b = code.b
+    part = b.general("part")
+    b.emit("zero", part)
+    b.label("next")
+    b.emit("cmp", part, code.given["parts"])
+    b.emit("jump_above_equal", "done")
+    code.call(code.given["function"], code.given["arguments"], part)
+    b.emit("inc", part)
+    b.emit("jump", "next")
+    b.label("done")
+    b.emit("return")
+    return b.finish()

@@ -1,0 +1,169 @@
+"""Threads that share a kernel's parts: `run(kernel, arguments, parts, threads)`.
+
+Workers are native threads: they never touch the interpreter, so no lock of it is needed to start or end a
+job. They are made at the first job that asks for them, sleep while there is no work, and are kept for the
+process's life.
+
+    >>> run(kernel.address, ctypes.addressof(arguments), parts=4, threads=2)
+
+A job is run by the calling thread and threads - 1 workers. If a second Python thread comes while the
+workers are busy, it runs its job alone rather than wait. After a fork the child makes its own workers at
+need.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import signal
+import threading
+from functools import cache
+from typing import Any
+
+from regweave.cascades.crew import Block, dispatch_listing, serial_listing, worker_listing
+from regweave.errors import DeviceError, InputError
+
+#: Linux keeps the memory node above these bits of a processor's number.
+_PROCESSOR_MASK = 0xFFF
+
+
+def usable_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count(threads: int | None, where: str = "threads") -> int:
+    """A valid number of threads; None means all usable processors. Errors: InputError."""
+    if threads is None:
+        return usable_processors()
+    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
+        raise InputError(f"{threads!r} is not a number of threads", where=where, expected="an int, 1 or more")
+    count = threads.__index__()
+    if count < 1:
+        raise InputError(f"{count} threads", where=where, expected="1 or more", fix="leave it out for all")
+    return count
+
+
+@cache
+def _native() -> dict[str, Any]:
+    """The loaded functions by name. Kept for good: workers run in them until the process ends."""
+    from regweave.devices import cpu
+    from regweave.machines.x86 import detect
+
+    machine = detect()
+    if machine is None:
+        raise DeviceError("this processor has no native kernels", fix="use the portable device")
+    loaded = {}
+    for listing in (worker_listing(machine), dispatch_listing(machine), serial_listing(machine)):
+        function = cpu.load(listing)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
+        loaded[listing.name] = function
+    return loaded
+
+
+class _Crew:
+    """`helpers` native workers around one block. Neither is ever freed.
+
+    The workers are kept off the processor that the caller last ran on: some schedulers pack threads that were
+    idle onto a busy processor, where a worker would wait behind its caller for milliseconds.
+    """
+
+    def __init__(self, helpers: int) -> None:
+        native = _native()
+        memory = mmap.mmap(-1, ctypes.sizeof(Block) + 8 * helpers)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+        self._block = Block.from_buffer(memory)
+        self.block = ctypes.addressof(self._block)
+        self.helpers = helpers
+        self.busy = threading.Lock()
+        self.beside = -1
+        self._usable = os.sched_getaffinity(0)
+        self._dispatch = native["rw_dispatch"].typed(
+            ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+        )
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            for _ in range(helpers):
+                _start_thread(native["rw_worker"].address, self.block)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def run(self, kernel: int, arguments: int, parts: int) -> None:
+        """One job. The caller holds `busy`."""
+        processor = self._dispatch(self.block, kernel, arguments, parts) & _PROCESSOR_MASK
+        if processor != self.beside:
+            self._stay_off(processor)
+
+    def _stay_off(self, processor: int) -> None:
+        """Leave `processor` to the caller, if each worker can have another one."""
+        others = self._usable - {processor}
+        if self.helpers > len(others):
+            self.beside = processor
+        if self.beside == processor or self._block.started < self.helpers:
+            return
+        self.beside = processor
+        threads = (ctypes.c_uint64 * self.helpers).from_address(self.block + ctypes.sizeof(Block))
+        for thread in threads:
+            with contextlib.suppress(OSError):  # a preference, never a need
+                os.sched_setaffinity(thread, others)
+
+
+def _start_thread(function: int, argument: int) -> None:
+    """A detached native thread that runs `function(argument)`."""
+    libc = ctypes.CDLL(None)
+    handle = ctypes.c_ulong()
+    failed = libc.pthread_create(
+        ctypes.byref(handle), None, ctypes.c_void_p(function), ctypes.c_void_p(argument)
+    )
+    if failed:
+        raise DeviceError(
+            f"a thread could not be started: {os.strerror(failed)}", fix="ask for fewer threads"
+        )
+    libc.pthread_detach(handle)
+
+
+_crews: dict[int, _Crew] = {}
+_making = threading.Lock()
+
+
+def _crew(threads: int) -> _Crew:
+    crew = _crews.get(threads)
+    if crew is None:
+        with _making:
+            crew = _crews.get(threads)
+            if crew is None:
+                crew = _crews[threads] = _Crew(threads - 1)
+    return crew
+
+
+def _after_fork() -> None:
+    """The child has none of the workers, and locks may have been held by threads that it does not have."""
+    global _making
+    _crews.clear()
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@cache
+def _serial() -> Any:
+    return _native()["rw_serial"].typed(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def run(kernel: int, arguments: int, parts: int, threads: int) -> None:
+    """Call `kernel(arguments, part)` for part 0 .. parts - 1 and return when all are done.
+
+    `kernel` and `arguments` are addresses; the interpreter's lock is released meanwhile.
+    """
+    if parts > 1 and threads > 1:
+        crew = _crew(threads)
+        if crew.busy.acquire(blocking=False):
+            try:
+                crew.run(kernel, arguments, parts)
+            finally:
+                crew.busy.release()
+            return
+    _serial()(kernel, arguments, parts)

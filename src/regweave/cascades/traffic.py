@@ -1,0 +1,155 @@
+"""What a chain moves, fused and not, and what that costs: the reason to fuse, in numbers.
+
+A product [M, K] x [K, N] reads M K + K N floats and writes M N. In a chain the M N of every seam is written
+once and read once; fused it stays in the core's own cache. So per seam 2 M N floats fall away, which pays
+where they would have gone beyond that cache:
+
+    16384 x 64-64-64-64   each seam 4.2 MB: unfused 25.2 MB, fused 8.4 MB             pays
+    128 x 384-1536-384    a seam of 0.8 MB stays in a second-level cache of 1 MB anyway,
+                          and a block of rows would have to fetch 4.7 MB of weights   does not
+
+`estimate` puts times to it. A stage takes the time of its arithmetic plus that of its traffic at the level
+where its operands live; a fused chain the time of all arithmetic, its ends' traffic, and its weights once
+per block of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+_FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that a chain moves beyond the registers and the core's own cache."""
+
+    unfused: int
+    fused: int
+
+    @property
+    def saved(self) -> int:
+        """What fusing saves: 2 M N floats per seam."""
+        return self.unfused - self.fused
+
+
+def traffic(widths: Sequence[int], rows: int, *, extra_widths: Sequence[int] = ()) -> Traffic:
+    """The bytes of a chain of these widths on `rows` rows (pixels); extra inputs are read once either way."""
+    ends = rows * (widths[0] + widths[-1] + sum(extra_widths))
+    weights = sum(k * n for k, n in pairwise(widths))
+    seams = 2 * rows * sum(widths[1:-1])
+    return Traffic(_FLOAT * (ends + weights + seams), _FLOAT * (ends + weights))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one core does: float operations a second, and bytes a second from each level beyond its own cache.
+
+    `own_bytes` is the core's own cache (level 2), `shared_bytes` the last level.
+    """
+
+    flops: float
+    own_bytes: int
+    shared_bytes: int
+    own_rate: float
+    shared_rate: float
+    memory_rate: float
+    call_seconds: float = 3e-6
+
+    def seconds(self, data: float, working_set: float) -> float:
+        """Time to move `data` bytes of a working set of that size."""
+        if working_set <= 0.75 * self.own_bytes:
+            return data / self.own_rate
+        return data / (self.shared_rate if working_set <= 0.75 * self.shared_bytes else self.memory_rate)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted seconds of a chain unfused and fused, its traffic, and which wins and why in a sentence."""
+
+    unfused: float
+    fused: float
+    traffic: Traffic
+    reason: str
+
+    @property
+    def speedup(self) -> float:
+        """Unfused over fused time."""
+        return self.unfused / self.fused
+
+    @property
+    def pays(self) -> bool:
+        """Whether fusing is predicted to be faster."""
+        return self.speedup > 1.0
+
+
+def estimate(
+    widths: Sequence[int], rows: int, *, block: int, threads: int = 1, costs: Costs | None = None
+) -> Estimate:
+    """Compare a chain's stages run one after the other with all of them run per block of `block` rows."""
+    costs = costs or host_costs()
+    share = max(1, min(threads, -(-rows // max(block, 1))))
+    flops = [2.0 * rows * k * n / share for k, n in pairwise(widths)]
+    arithmetic = sum(flops) / costs.flops
+    unfused = arithmetic + costs.call_seconds * (len(widths) - 2)
+    for k, n in pairwise(widths):
+        ends, weights = _FLOAT * rows * (k + n), _FLOAT * k * n
+        unfused += costs.seconds(ends / share, ends / share + weights)
+        unfused += costs.seconds(weights, weights)
+    moved = traffic(widths, rows)
+    weights = _FLOAT * sum(k * n for k, n in pairwise(widths))
+    ends = _FLOAT * rows * (widths[0] + widths[-1])
+    blocks = -(-rows // max(block, 1)) / share
+    kept = _FLOAT * block * max(k + n for k, n in pairwise(widths))
+    fused = arithmetic + costs.seconds(ends / share, ends / share + weights)
+    fused += max(1.0, blocks) * costs.seconds(weights, weights + kept)
+    return Estimate(unfused, fused, moved, _reason(unfused, fused, moved, weights, costs))
+
+
+def _reason(unfused: float, fused: float, moved: Traffic, weights: int, costs: Costs) -> str:
+    saved = f"{moved.saved / 1e6:.2g} MB of intermediates stay in the core's cache"
+    if fused < unfused:
+        return f"{saved}: predicted {unfused / fused:.2f}x"
+    if weights > costs.own_bytes:
+        return f"{weights / 1e6:.2g} MB of weights would be fetched again for every block of rows"
+    return f"the arithmetic hides the traffic: predicted {unfused / fused:.2f}x"
+
+
+@cache
+def host_costs() -> Costs:
+    """Costs of this machine: its cache sizes, with rates that are typical for such cores.
+
+    Only ratios between the rates matter, and decisions near the break-even are measured anyway.
+    """
+    from regweave.machines.x86 import AVX512, detect
+
+    wide = detect() is AVX512
+    own, shared = _cache_bytes()
+    return Costs(
+        flops=110e9 if wide else 70e9,
+        own_bytes=own,
+        shared_bytes=shared,
+        own_rate=100e9,
+        shared_rate=25e9,
+        memory_rate=10e9,
+    )
+
+
+def _cache_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> tuple[int, int]:
+    """Sizes of the second-level and the last-level cache; 1 and 32 MiB where the system does not tell."""
+    sizes: dict[int, int] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            level = int((index / "level").read_text())
+            kind = (index / "type").read_text().strip()
+            text = (index / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction" and text.endswith("K"):
+            sizes[level] = int(text[:-1]) << 10
+    own = sizes.get(2, 1 << 20)
+    return own, max(sizes.get(max(sizes, default=0), 0), 2 * own) if sizes else 32 << 20
