@@ -243,5 +243,6 @@ class PixelsDriver:
             pitch=g.panel_bytes,
             columns=columns,
             stream=False,
+            claim=final and not narrow,
             ahead=Ahead(0 if narrow else self.plan.ahead, g.panel_bytes // 64, apart=True),
         )

@@ -279,6 +279,7 @@ class RowsDriver:
                     pitch=vectors * g.vector_bytes,
                     columns=columns,
                     stream=stream,
+                    claim=last,
                     ahead=Ahead(plan.ahead, 1, apart=False)
                     if not signature.block
                     else Ahead(0, 0, apart=False),

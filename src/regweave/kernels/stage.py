@@ -66,6 +66,7 @@ class Stage:
     pitch: int
     columns: Columns
     stream: bool
+    claim: bool
     ahead: Ahead
 
     @property
@@ -110,6 +111,8 @@ class Stage:
     def _full_tile(self, w: Workspace) -> None:
         self.ahead.emit(w)
         count = w.geometry.scalars
+        if self.claim and not self.stream:
+            self._claim(w, count)
         if not self._direct:
             self._spilled_tile(w, count)
             return
@@ -118,6 +121,14 @@ class Stage:
         finish_tile(w, self.epilogue, self.place, acc, self.columns, self.stream)
         self.place.next_tile(w, count)
         self.scalars.next_tile(w, count)
+
+    def _claim(self, w: Workspace, count: int) -> None:
+        """Ask for the lines that the tile will write, so that they are there when it is done."""
+        self.place.prepare(w, count)
+        size = w.geometry.vector_bytes
+        for i in range(count):
+            for j in range(0, self.widths[-1], max(1, 64 // size)):
+                w.b.emit("prefetch_write", self.place.at(w, i, j))
 
     def _spilled_tile(self, w: Workspace, count: int) -> None:
         w.call(SpilledProducts(self.scalars, count, self.widths, self.pitch))
