@@ -2,6 +2,9 @@
 
 from regweave.assembly.builder import Builder
 from regweave.assembly.listing import Listing
+from regweave.assembly.maps import Pressure, RegisterMap
+from regweave.assembly.proof import prove
+from regweave.assembly.text import parse_text
 from regweave.assembly.variables import Memory, Variable
 
-__all__ = ["Builder", "Listing", "Memory", "Variable"]
+__all__ = ["Builder", "Listing", "Memory", "Pressure", "RegisterMap", "Variable", "parse_text", "prove"]

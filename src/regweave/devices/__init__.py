@@ -1,1 +1,3 @@
 """Devices: assemble, load and run what the planners made."""
+
+__all__: list[str] = []

@@ -23,8 +23,9 @@ _LOCK = threading.Lock()
 _PLACE = re.compile(r"<inline asm>:(\d+):(\d+): (?:error: )?([^\n]*)")
 _CHILD = """
 import sys
-from regweave.devices.cpu.assembler import emit
-emit(sys.stdin.read())
+from regweave.devices.cpu import assembler
+assembler.install = lambda: None
+assembler.emit(sys.stdin.read())
 """
 
 

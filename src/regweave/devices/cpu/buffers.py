@@ -26,5 +26,6 @@ def aligned_empty(
 
 
 def is_aligned(array: NDArray[np.generic], align: int = 64) -> bool:
-    """Whether the array's first element's address is a multiple of `align` bytes."""
-    return array.ctypes.data % align == 0
+    """Whether the array's first element's address is a multiple of `align` bytes; yes if it has no
+    element."""
+    return array.size == 0 or array.ctypes.data % align == 0

@@ -152,7 +152,8 @@ def fraction(a: Floats) -> Floats:
     """The difference is rounded down too: a little below 0 it is the largest float below 1."""
     exact = np.where(np.isinf(a), 0.0, a.astype(np.float64) - np.floor(np.nan_to_num(a, posinf=0, neginf=0)))
     rounded = exact.astype(np.float32)
-    return np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+    below = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where((rounded > exact) | (rounded == 1), below, rounded)
 
 
 def to_int(a: Floats) -> Floats:

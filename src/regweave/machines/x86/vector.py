@@ -177,7 +177,7 @@ def _wide_only() -> tuple[Instruction, ...]:
             "power_of_two_scale",
             (Pattern("d:v a:v n:v", "vscalefps %=0, %1, %2", latency=4),),
             meanings.power_of_two_scale,
-            "d = a * 2^n for an integral n",
+            "d = a * 2^n for an integral n, |n| <= 252",
         ),
         Instruction(
             "fraction",
@@ -255,9 +255,7 @@ def _narrow_only() -> tuple[Instruction, ...]:
                 Pattern(
                     "d:v a:v n:v ~i:v ~h:v",
                     (
-                        "vmaxps %=3, %2, %#c3960000",  # -300
-                        "vminps %+3, %+3, %#43960000",  # 300
-                        "vcvtps2dq %+3, %+3",
+                        "vcvtps2dq %=3, %2",
                         "vpsrad %=4, %3, 1",
                         "vpsubd %+3, %+3, %4",
                         "vpaddd %+4, %+4, %#0000007f",
@@ -267,11 +265,11 @@ def _narrow_only() -> tuple[Instruction, ...]:
                         "vpslld %+3, %+3, 23",
                         "vmulps %=0, %4, %3",
                     ),
-                    latency=18,
+                    latency=14,
                 ),
             ),
             meanings.power_of_two_scale,
-            "d = a * 2^n for an integral n",
+            "d = a * 2^n for an integral n, |n| <= 252",
         ),
         Instruction(
             "mask_from_count",

@@ -1,0 +1,116 @@
+"""Assembly errors are exceptions that show the line, in this process and where LLVM would end it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from regweave.devices.cpu import assemble, assembler, diagnostics, load_text
+from regweave.errors import AssemblyError
+
+HEAD = ".intel_syntax noprefix\n.globl f\nf:\n"
+BAD = {
+    "vfmadd231pz zmm0, zmm1, zmm2": "invalid instruction mnemonic 'vfmadd231pz'",
+    "vaddps zmm0, zmm1, eax": "invalid operand for instruction",
+    "mov rax, [rbx+rcx*3]": "scale factor in address must be 1, 2, 4 or 8",
+    "f:": "symbol 'f' is already defined",
+    "vaddps zmm0, zmm1": "invalid operand for instruction",
+    ".balign 3": "alignment must be a power of 2",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_bad_line_is_an_error_that_shows_it(line):
+    with pytest.raises(AssemblyError) as caught:
+        assemble(f"{HEAD}ret\n{line}\nret\n", name="kernel")
+    assert caught.value.what == f"{BAD[line]}: `{line}`"
+    assert caught.value.where == "kernel, line 5"
+
+
+def test_the_first_of_several_errors_is_shown():
+    with pytest.raises(AssemblyError, match=r"'foo': `foo` \(and 2 more\)"):
+        assemble(f"{HEAD}foo\nbar\nbaz\n")
+    assert len(assemble(f"{HEAD}ret\n")) > 100, "the next text is not tainted by the last one's errors"
+
+
+def test_errors_without_a_line_are_shown_too():
+    with pytest.raises(AssemblyError, match=r"unmatched \.ifs"):
+        assemble(f"{HEAD}.if 1\n")
+
+
+def test_undefined_symbols_are_errors_at_loading():
+    with pytest.raises(AssemblyError, match="f refers to nowhere, there, which it does not define"):
+        load_text(f"{HEAD}call nowhere\njmp there\njmp nowhere\n", ("f",))
+
+
+@pytest.mark.parametrize("handled", [True, False], ids=["handler", "no handler"])
+def test_no_bad_line_ends_the_process(handled):
+    """Also where the handler cannot be installed: then a child process takes the fall."""
+    code = f"""
+from regweave.devices.cpu import assembler, load_text
+from regweave.errors import AssemblyError
+if not {handled}:
+    assembler.install = lambda: None
+head = {HEAD!r}
+for line in {list(BAD)!r}:
+    try:
+        load_text(head + line + "\\nret\\n", ("f",))
+        print("loaded", line)
+    except AssemblyError as error:
+        print(error.what)
+try:
+    load_text(head + "call nowhere\\n", ("f",))
+except AssemblyError as error:
+    print(error.what)
+print(load_text(head + "ret\\n", ("f",)).address("f") != 0)
+"""
+    if not handled:
+        code = code.replace(repr(list(BAD)), repr(list(BAD)[:2]))
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    shown = [f"{BAD[line]}: `{line}`" for line in (BAD if handled else list(BAD)[:2])]
+    assert run.stdout.splitlines() == [*shown, "f refers to nowhere, which it does not define", "True"]
+
+
+def test_the_unguarded_assembler_does_end_the_process():
+    """Why all this is needed; if LLVM ever stops doing it, `diagnostics` can go."""
+    code = f"""
+from regweave.devices.cpu import assembler
+assembler.install = lambda: None
+assembler.emit({HEAD + "foo"!r})
+print("alive")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "alive" not in run.stdout
+    assert "invalid instruction mnemonic" in run.stderr
+
+
+def test_threads_do_not_mix_their_errors():
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            try:
+                assemble(f"{HEAD}mnemonic{number}\n")
+            except AssemblyError as error:
+                if f"mnemonic{number}" not in error.what:
+                    wrong.append(error)
+            assemble(f"{HEAD}ret\n")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_library_without_symbols_gives_no_diagnostics(tmp_path):
+    text = tmp_path / "text.so"
+    text.write_bytes(b"not an object file at all")
+    assert diagnostics.symbol_values(text, ("a",)) == {}
+    assert assembler.assemble is assemble
