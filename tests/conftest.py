@@ -1,18 +1,44 @@
-"""What all tests share: golden files.
+"""What all tests share: golden files, and the real models or a reason to skip.
 
     def test_the_drawing(golden):
         golden("tf32.txt", drawn)       # compares with golden/tf32.txt beside the test's file
 
 `pytest --update-golden` writes the files instead; read the difference before you commit it.
+
+Tests with the marker `models` run on models that are fetched once into the cache. Where they cannot be
+fetched (no network), those tests are skipped with pip's own words.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from regweave import RegweaveError
+
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("models"):
+        reason = why_no_models()
+        if reason is not None:
+            pytest.skip(reason)
+
+
+@cache
+def why_no_models():
+    """None if the sample models are there, else the reason."""
+    from regweave.graphs.samples import SAMPLES, sample_model
+
+    try:
+        for name in SAMPLES:
+            sample_model(name)
+    except RegweaveError as error:
+        return str(error)
+    return None
 
 
 @pytest.fixture
