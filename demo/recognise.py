@@ -55,7 +55,7 @@ def recognise(picture: Path, threads: int, status: Status) -> bool:
     inputs = {"x": network_input(read_grey_png(picture))}
     status.update("reading with onnxruntime alone")
     session = plain_session(path, threads)
-    before = text_of(session.run(None, inputs)[0], alphabet_of(session))
+    before = text_of(np.asarray(session.run(None, inputs)[0]), alphabet_of(session))
     status.update("fusing")
     width = inputs["x"].shape[3]
     sizes = {"x[0]": 1, "x[3]": width}
@@ -109,7 +109,7 @@ def text_of(scores: np.ndarray, alphabet: Sequence[str]) -> str:
     """The text in `scores` [1, steps, classes]: the best class of each step, repetitions read once."""
     best = scores[0].argmax(axis=1)
     first = np.concatenate(([True], best[1:] != best[:-1]))
-    return "".join(alphabet[number] for number in best[first])
+    return "".join(alphabet[number] for number in best[first].tolist())
 
 
 if __name__ == "__main__":
