@@ -1,4 +1,4 @@
-"""What a model says of itself, checked: operator sets, operators, outputs, and the sizes that a caller gives."""
+"""What a model says of itself, checked: operator sets, operators, outputs, and the sizes that it is given."""
 
 from __future__ import annotations
 
@@ -60,10 +60,9 @@ def check_operators(proto: onnx.ModelProto) -> int:
                 )
             continue
         if opset < 1:
+            imported = versions.keys() & set(DEFAULT_DOMAINS)
             raise ModelError(
-                f"operator set {opset} does not exist"
-                if opset
-                else "the default operator set is not imported",
+                f"operator set {opset} does not exist" if imported else "no default operator set is imported",
                 where=f"node '{node.name}'",
                 expected=f"a version from 1 to {newest}",
             )

@@ -38,8 +38,9 @@ def symbol_of(name: str) -> str:
 def skeleton(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
     """The model with big constants as inputs and the dimensions of `sizes` fixed.
 
-    Keys of `sizes` are the names of dimensions, or `input[axis]`. Anonymous dimensions of inputs get the name
-    `input[axis]?`, each its own; those of other tensors are cleared for inference to fill.
+    Keys of `sizes` are the names of dimensions, or `input[axis]`. Anonymous dimensions of inputs are named
+    `input[axis]?`, each its own; those of other tensors are cleared for inference to fill, and so are the names
+    of output dimensions: many a model calls its output's only axis "batch" whatever it is.
     """
     bare = onnx.ModelProto(ir_version=model.ir_version)
     bare.opset_import.extend(model.opset_import)
@@ -49,14 +50,16 @@ def skeleton(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProt
         entry = graph.input.add()
         entry.CopyFrom(value)
         _fix_input(entry, sizes)
-    for source, target in (
-        (model.graph.output, graph.output),
-        (model.graph.value_info, graph.value_info),
-    ):
-        for value in source:
-            entry = target.add()
-            entry.CopyFrom(value)
-            _fix(entry, sizes)
+    for value in model.graph.output:
+        entry = graph.output.add()
+        entry.CopyFrom(value)
+        for dim in _dims_of(entry):
+            if dim.HasField("dim_param"):
+                dim.Clear()
+    for value in model.graph.value_info:
+        entry = graph.value_info.add()
+        entry.CopyFrom(value)
+        _fix(entry, sizes)
     inputs = {value.name for value in graph.input}
     for tensor in model.graph.initializer:
         if _is_big(tensor):
@@ -72,6 +75,17 @@ def skeleton(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProt
         else:
             graph.node.append(node)
     return bare
+
+
+def without_claims(bare: onnx.ModelProto) -> onnx.ModelProto:
+    """The skeleton without the shapes that the model claims for its outputs and intermediate tensors."""
+    plain = onnx.ModelProto()
+    plain.CopyFrom(bare)
+    del plain.graph.value_info[:]
+    for value in plain.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return plain
 
 
 def _is_big(tensor: onnx.TensorProto) -> bool:

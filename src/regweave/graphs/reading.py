@@ -33,6 +33,7 @@ from regweave.graphs.inference import (
     infer,
     skeleton,
     types_and_shapes,
+    without_claims,
 )
 from regweave.graphs.model import Model
 from regweave.graphs.order import name_nodes, sort_nodes
@@ -158,17 +159,28 @@ def _model(
 
 
 def _infer_sized(proto: onnx.ModelProto, bare: onnx.ModelProto, sizes: dict[str, int]) -> onnx.ModelProto:
-    """Inference with the given sizes; an InputError if it is the sizes that do not fit the model."""
+    """Inference with the given sizes; an InputError if it is the sizes that do not fit the model.
+
+    Judged without what the model claims of its tensors, which may be wrong and harmless.
+    """
     fixed = skeleton(proto, sizes)
     try:
-        return infer(fixed, strict=True)
+        infer(without_claims(fixed), strict=True)
     except ModelError as error:
-        try:
-            infer(bare, strict=True)
-        except ModelError:
+        if _contradicts_itself(bare):
             return infer(fixed)
         named = ", ".join(f"{name}={size}" for name, size in sizes.items())
         raise InputError(f"the model cannot take these sizes: {error.what}", where=f"dims {named}") from error
+    return infer(fixed)
+
+
+def _contradicts_itself(bare: onnx.ModelProto) -> bool:
+    """Whether strict inference fails for the model even without sizes."""
+    try:
+        infer(without_claims(bare), strict=True)
+    except ModelError:
+        return True
+    return False
 
 
 def _write_value_info(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> None:
