@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(unsupported_reason() is not None, reason=str(uns
 K = 4
 FIELDS = ("x", "y", "x_pitch", "y_pitch", "count", "batch", "parts", "scratch", "extra")
 
-# y = x + extra on count * batch * K floats, of which part p does [p * total / parts, (p + 1) * total / parts).
+# y = x + extra on count * batch * K floats, divided into parts of elements.
 # The scratch is written, so that a missing or short one shows.
 ADD = """
 .globl add_floats
@@ -88,7 +88,7 @@ def operator(name="Add4", axis=None, output=ROWS, parts=1, scratch=64, **changes
         "x_pitch": Pitch(0, 4 * K),
         "y_pitch": Pitch(4, 0),
         "places": {name: name for name in FIELDS},
-        "extras": (Extra("extra", K),),
+        "extras": (Extra(Arguments.extra.offset, K),),
         "keep": (library,),
     } | changes
     return NativeOperator(name, axis=axis, output=output, parts=parts, scratch=scratch, **settings)

@@ -45,8 +45,8 @@ _MOST_OPERANDS = 6
 class RunStructure:
     """What a kernel is generated for: operators, the extra input that each reads, form and channels.
 
-    `gates` are the extra inputs with one element per image and channel; `channels` counts padded ones too, and
-    is 0 where no operand looks at channels.
+    `gates` are the extra inputs with one element per image and channel; `channels` counts padded ones too,
+    and is 0 where no operand looks at channels.
     """
 
     ops: tuple[Elementwise, ...]
@@ -137,7 +137,8 @@ class _Writer:
         return value
 
     def vectors(self, count: int, mask: Variable | None, operand) -> None:
-        """`count` vectors at `offset`: load, all operators, store. `operand(index, j)` is a channel's or gate's."""
+        """`count` vectors at `offset`: load, all operators, store. `operand(index, j)` is a channel's or
+        gate's."""
         b = self.b
         math = BuilderMath(b)
         for j in range(count):
@@ -169,7 +170,8 @@ class _Writer:
             self.b.emit("load_masked", value, where, mask)
 
     def sweep(self, operand, tail: bool) -> None:
-        """All vectors from `offset` to `end` (bytes): groups, single ones, and with `tail` the rest by a mask."""
+        """All vectors from `offset` to `end` (bytes): groups, single ones, and with `tail` the rest by a
+        mask."""
         b, size = self.b, self.size
         bound = b.general("bound")
         for count in (_UNROLL, 1):
@@ -285,9 +287,7 @@ class _Rows(_Writer):
         b.emit("zero", self.offset)
         b.emit("mov", self.end, pitch)
         self.sweep(
-            lambda index, j: b.at(
-                self.channel[self.ordinal(index)], j * self.size, index=self.offset
-            ),
+            lambda index, j: b.at(self.channel[self.ordinal(index)], j * self.size, index=self.offset),
             tail=bool(pitch % self.size),
         )
         for pointer in (self.x, self.y, *self.extras):

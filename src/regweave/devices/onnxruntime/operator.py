@@ -37,10 +37,12 @@ class Pitch:
 
 @dataclass(frozen=True)
 class Extra:
-    """A further input: `per_position` elements for each position and `per_image` for each image of the
-    batch."""
+    """A further input: where its address goes in the arguments (bytes), and how many elements it has.
 
-    field: str
+    That is `per_position` for each position and `per_image` for each image of the batch.
+    """
+
+    place: int
     per_position: int = 0
     per_image: int = 0
 
@@ -132,9 +134,7 @@ def operator_block(operator: NativeOperator, interface: Interface, memory: int) 
     for role in ("y", "x_pitch", "y_pitch", "count", "batch", "parts", "scratch"):
         setattr(block, f"{role}_place", operator.place(role))
     rules = [(operator.place("x"), operator.channels_in, 0)]
-    for extra in operator.extras:
-        place = getattr(type(operator.arguments), extra.field).offset
-        rules.append((place, extra.per_position, extra.per_image))
+    rules += [(extra.place, extra.per_position, extra.per_image) for extra in operator.extras]
     for index, rule in enumerate(rules):
         block.rules[index] = rule
     block.output_rank = len(operator.output)

@@ -84,12 +84,15 @@ class Problem:
         shape = self.facts.image(self.places[index].node.output[0])
         assert shape is not None and isinstance(shape[1], int)  # noqa: PT018
         added = -shape[1] % self.facts.block
-        return PADDING_COST * added * size((*shape[:1], *shape[2:]))
+        return PADDING_COST * added * size(self.facts, self.places[index].node.output[0]) / shape[1]
 
 
-def size(shape: tuple[int | str, ...]) -> int:
-    """Elements of a shape, dimensions of unknown size counted as UNKNOWN, but for the batch: as 1."""
-    first = shape[0] if shape and isinstance(shape[0], int) else 1
+def size(facts: Facts, tensor: str) -> int:
+    """Elements of a tensor, dimensions of unknown size counted as UNKNOWN, but for the batch: as 1."""
+    shape = facts.sizes.get(tensor) or facts.shapes.get(tensor)
+    if not shape:
+        return UNKNOWN**3
+    first = shape[0] if isinstance(shape[0], int) else 1
     return first * prod(dim if isinstance(dim, int) else UNKNOWN for dim in shape[1:])
 
 
@@ -104,7 +107,7 @@ def problem(view: View, facts: Facts) -> Problem:
     tensors = {}
     for name in {*makers, *readers, *view.outputs}:
         shape = facts.image(name)
-        cost = FIXED_COST + (size(shape) if shape else UNKNOWN**3)
+        cost = FIXED_COST + size(facts, name)
         free = shape is not None and shape[2:] == (1, 1) and int(shape[1]) % facts.block == 0
         tensors[name] = Tensor(
             name, makers.get(name), tuple(readers.get(name, ())), name in view.outputs, cost, free

@@ -13,7 +13,7 @@ it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -21,6 +21,8 @@ from onnx import numpy_helper
 
 NCHWC = "com.microsoft.nchwc"
 _MICROSOFT = "com.microsoft"
+GATE = "Gate"
+"""The stem of the op types of native gates; the number of (padded) channels follows."""
 
 Shape = tuple[int | str, ...]
 
@@ -46,13 +48,17 @@ class Native:
 class Facts:
     """What is known of the tensors: shapes with symbols for what varies, constants by name, native operators.
 
-    `natives` maps the op type of a node of domain "regweave" to its blocked counterpart.
+    `natives` maps the op type of a node of domain "regweave" to its blocked counterpart; `gates` says that
+    there is a native operator for the product of an image and one number per channel. `sizes` are shapes for
+    the sizes that matter most, where known.
     """
 
     shapes: Mapping[str, Shape]
     constants: Mapping[str, onnx.TensorProto]
     natives: Mapping[str, Native]
     block: int
+    gates: bool = False
+    sizes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def image(self, tensor: str) -> Shape | None:
         """The shape of a tensor that is [batch, C, H, W] with known C, else None."""
@@ -93,6 +99,27 @@ def _binary(node: onnx.NodeProto, facts: Facts) -> Form | None:
     if len({facts.image(node.input[i]) for i in images} | {facts.image(node.output[0])}) != 1:
         return None
     return Form(node, tuple(images))
+
+
+def _product(node: onnx.NodeProto, facts: Facts) -> Form | None:
+    """As `_binary`, or an image times a gate."""
+    form = _binary(node, facts)
+    if form is not None or not facts.gates or len(node.input) != 2:
+        return form
+    for image, gate in (node.input, reversed(node.input)):
+        shape, other = facts.image(image), facts.image(gate)
+        if shape is None or other is None or {image, gate} & facts.constants.keys():
+            continue
+        if other == (*shape[:2], 1, 1) and shape == facts.image(node.output[0]):
+            name = gate_name(_number(shape[1]), facts.block)
+            twin = onnx.helper.make_node(name, [image, gate], list(node.output), node.name, domain="regweave")
+            return Form(twin, (0, 1))
+    return None
+
+
+def gate_name(channels: int, block: int) -> str:
+    """The op type of the native product of a blocked image and its gate."""
+    return f"{GATE}{-(-channels // block) * block}"
 
 
 def _quotient(node: onnx.NodeProto, facts: Facts) -> Form | None:
@@ -154,7 +181,8 @@ _MAKERS: dict[tuple[str, str], Callable[[onnx.NodeProto, Facts], Form | None]] =
         "Neg", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh",
     )},
     **{(_MICROSOFT, name): _unary for name in ("FastGelu", "Gelu", "QuickGelu")},
-    **{("", name): _binary for name in ("Add", "Max", "Min", "Mul", "Sub", "Sum")},
+    **{("", name): _binary for name in ("Add", "Max", "Min", "Sub", "Sum")},
+    ("", "Mul"): _product,
     ("", "Div"): _quotient,
     ("", "Concat"): _concat,
     ("", "GlobalAveragePool"): _pool,

@@ -1,0 +1,124 @@
+"""From a choice of pieces to a session: replace, let onnxruntime optimise, keep images blocked, open.
+
+    model --replace_pieces--> one node per piece        (custom operators; plain images)
+          --onnxruntime-->    convolutions blocked, reorders around everything else
+          --block_images-->   pieces and element-wise work join the blocked images
+          --NativeSession-->  ready to run
+
+Kernels are built at the end, when it is known which variant of a piece is wanted; for onnxruntime's optimiser
+an operator that only has a name is enough.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import onnx
+
+from regweave.devices import cpu
+from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch
+from regweave.engine.blocking import GATE, Facts, block_images
+from regweave.engine.blocking import Native as NativeForm
+from regweave.engine.natives import PLACES, Native, Natives
+from regweave.engine.optimiser import Workshop
+from regweave.graphs import Model, Piece, replace_pieces
+from regweave.kernels.arguments import arguments_type
+
+_BLOCKED = "Blocked"
+
+
+@dataclass(frozen=True, eq=False)
+class Build:
+    """A model with pieces in it, not opened yet. `names` maps op types to the pieces that they run."""
+
+    proto: onnx.ModelProto
+    natives: Mapping[str, Native]
+    pieces: Mapping[str, Piece]
+
+    @property
+    def operators(self) -> tuple[NativeOperator, ...]:
+        """The native operators to register."""
+        return tuple(native.operator for native in self.natives.values())
+
+    def open(self, shop: Workshop, threads: int, profile: Path | None = None) -> NativeSession:
+        """A session that runs it."""
+        return shop.open(self.proto, self.operators, threads=threads, profile=profile)
+
+
+def build(
+    model: Model, pieces: Sequence[Piece], natives: Natives, shop: Workshop, *, block: bool = True
+) -> Build:
+    """The model with `pieces` run natively; with `block`, images stay blocked where that is cheaper."""
+    by_name = {f"Region{index}": piece for index, piece in enumerate(pieces)}
+    proto = replace_pieces(model, pieces)
+    op_types = {f"regweave/{piece.name}": name for name, piece in by_name.items()}
+    for node in proto.graph.node:
+        if node.domain == DOMAIN:
+            node.op_type = op_types[node.name]
+    stubs = [_stub(name, 1 + len(piece.extra_inputs)) for name, piece in by_name.items()]
+    optimised = shop.optimise(proto, stubs, natives.threads)
+    if block and natives.block:
+        optimised = block_images(optimised, facts_of(model, optimised, by_name, natives))
+    wanted = {node.op_type for node in optimised.graph.node if node.domain == DOMAIN}
+    return Build(optimised, {name: _native(name, by_name, natives) for name in sorted(wanted)}, by_name)
+
+
+def facts_of(
+    model: Model, optimised: onnx.ModelProto, pieces: Mapping[str, Piece], natives: Natives
+) -> Facts:
+    """What the layout pass needs to know."""
+    forms = {
+        name: NativeForm(name + _BLOCKED, tuple(range(1 + len(piece.extra_inputs))))
+        for name, piece in pieces.items()
+        if natives.can_block(piece)
+    }
+    return Facts(
+        shapes=model.symbols,
+        constants={tensor.name: tensor for tensor in optimised.graph.initializer},
+        natives=forms,
+        block=natives.block,
+        gates=natives.block == natives.machine.lanes,
+        sizes=model.shapes,
+    )
+
+
+def _native(name: str, pieces: Mapping[str, Piece], natives: Natives) -> Native:
+    if name.startswith(GATE):
+        return natives.gate(int(name.removeprefix(GATE)), name)
+    return natives.build(pieces[name.removesuffix(_BLOCKED)], name, blocked=name.endswith(_BLOCKED))
+
+
+def _stub(name: str, inputs: int) -> NativeOperator:
+    """An operator with a name and inputs but nothing to do, for a session that never runs."""
+    kind = arguments_type(MOST_EXTRAS, 0)
+    code = _nothing()
+    return NativeOperator(
+        name,
+        kernel=code.address("rw_nothing"),
+        arguments=kind(),
+        axis=None,
+        channels_in=1,
+        channels_out=1,
+        x_pitch=Pitch(),
+        y_pitch=Pitch(),
+        places=PLACES,
+        output=(),
+        extras=tuple(Extra(_place(kind, index)) for index in range(inputs - 1)),
+        keep=(code,),
+    )
+
+
+MOST_EXTRAS = 15
+
+
+def _place(kind: type[ctypes.Structure], index: int) -> int:
+    return kind.extras.offset + 8 * index  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=1)
+def _nothing() -> cpu.Library:
+    return cpu.load_text(".globl rw_nothing\nrw_nothing: ret\n", ("rw_nothing",))

@@ -1,0 +1,278 @@
+"""From a piece of a model to the native operator that runs it inside onnxruntime.
+
+A piece of an image model comes in two variants that compute the same: *plain* ([batch, C, P], as the model
+says) and *blocked* (as onnxruntime keeps images between convolutions). Which one is wanted is known only
+after the layout pass, so a variant is built when it is asked for, and kept:
+
+    natives = Natives(threads=1, block=16)
+    natives.operator(piece, "Region0", blocked=True)
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from regweave.assembly import Listing
+from regweave.devices import cpu
+from regweave.devices.onnxruntime import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
+from regweave.errors import UnsupportedError
+from regweave.graphs import Axis, Piece
+from regweave.graphs import Rest as RestOfShape
+from regweave.kernels import (
+    ChainPlan,
+    chain_arguments,
+    chain_kernel,
+    chain_plan,
+    packing_kernel,
+    packing_steps,
+)
+from regweave.kernels.arguments import field_offset
+from regweave.kernels.elementwise import RunStructure, elementwise_kernel, run_arguments
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Chain, ElementwiseRun, Signature, TensorMul
+
+PLACES = {
+    "x": "x", "y": "y", "x_pitch": "x_pitch", "y_pitch": "y_pitch", "count": "rows", "batch": "batch",
+    "parts": "parts", "scratch": "scratch",
+}  # fmt: skip
+
+PART_FLOPS = 1 << 21
+"""Work below which a part is not worth waking a thread for; about 20 microseconds."""
+
+PART_ELEMENTS = 1 << 14
+"""The same for a pass over memory."""
+
+PARTS_PER_THREAD = 2
+"""More than one, so that a thread that is late leaves some of its work to others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Native:
+    """A built operator with the listing of its kernel and, for chains, its plan."""
+
+    operator: NativeOperator
+    listing: Listing
+    plan: ChainPlan | None = None
+
+
+@dataclass(eq=False)
+class Natives:
+    """Builds and keeps native operators for one number of threads; `block` is onnxruntime's, 0 for none."""
+
+    machine: VectorMachine
+    threads: int
+    block: int
+    _built: dict[tuple[str, bool], Native] = field(default_factory=dict)
+
+    def can_block(self, piece: Piece) -> bool:
+        """Whether a piece has a blocked variant: images in, images of the same size out."""
+        if self.block != self.machine.lanes or piece.channel_axis != 1 or not piece.widths:
+            return piece.kind == "elementwise" and self.block > 0 and _is_flat(piece) and _keeps_image(piece)
+        return _keeps_image(piece)
+
+    def build(self, piece: Piece, name: str, *, blocked: bool = False) -> Native:
+        """The operator of op type `name` for a piece. UnsupportedError where no kernel can be made."""
+        key = (piece.name, blocked)
+        if key not in self._built:
+            self._built[key] = (
+                self._run(piece, blocked) if piece.kind == "elementwise" else self._chain(piece, blocked)
+            )
+        native = self._built[key]
+        return replace(native, operator=replace(native.operator, name=name))
+
+    def gate(self, channels: int, name: str) -> Native:
+        """x [batch, C, ...] times a gate [batch, C, 1, 1], both blocked; `channels` counts padded ones."""
+        structure = RunStructure((TensorMul(),), (0,), "blocks", channels, frozenset({0}))
+        output = (Same(0), channels, Same(2), Same(3))
+        extras = (_extra(run_arguments(structure), 0, 0, channels),)
+        native = self._element_operator(structure, 1, channels, output, extras, ())
+        return replace(native, operator=replace(native.operator, name=name))
+
+    def _chain(self, piece: Piece, blocked: bool) -> Native:
+        chain = piece.chain
+        assert chain is not None, "only pieces that can be built come here"
+        if blocked:
+            chain = Chain(chain.stages, "blocked", self.block)
+        function, plan = _loaded_chain(chain.signature, self.machine)
+        arguments = chain_arguments(chain.signature)()
+        packed = [_packed(stage.size) for stage in packing_steps(chain, plan)]
+        for index, (memory, stage) in enumerate(zip(packed, packing_steps(chain, plan), strict=True)):
+            for step in stage.steps:
+                call = step.arguments(memory.ctypes.data)
+                _packer(self.machine)(ctypes.addressof(call))
+            arguments.weights[index] = memory.ctypes.data
+        first, last = (
+            (_padded(w, self.block) if blocked else w) for w in (chain.widths[0], chain.widths[-1])
+        )
+        flops = 2 * sum(stage.k * stage.n for stage in chain.stages)
+        extras = [
+            _extra(type(arguments), index, _padded(width, self.block) if blocked else width, 0)
+            for index, width in enumerate(chain.extra_widths)
+        ]
+        operator = NativeOperator(
+            piece.name,
+            kernel=function.address,
+            arguments=arguments,
+            axis=None if chain.order == "rows" else 1 if blocked else _axis(piece),
+            channels_in=first,
+            channels_out=last,
+            x_pitch=self._pitch(chain.order, first),
+            y_pitch=self._pitch(chain.order, last),
+            places=PLACES,
+            output=_output(piece, last),
+            extras=tuple(extras),
+            parts=self._parts(),
+            unit=max(1, PART_FLOPS // max(flops, 1)),
+            scratch=plan.scratch_bytes,
+            keep=(function, *packed),
+        )
+        return Native(operator, _listing(function), plan)
+
+    def _pitch(self, order: str, width: int) -> Pitch:
+        if order == "rows":
+            return Pitch(fixed=4 * width)
+        return Pitch(per_position=4 * (self.block if order == "blocked" else 1))
+
+    def _run(self, piece: Piece, blocked: bool) -> Native:
+        run = piece.run
+        assert run is not None, "an element-wise piece has a run"
+        images = run.axis == "first"
+        channels = run.channels or 0
+        if not channels:
+            form, axis, width = "flat", None, 1
+        elif blocked:
+            form, axis, width = "blocks", 1, _padded(channels, self.block)
+        else:
+            form, axis, width = ("planes", _axis(piece), channels) if images else ("rows", None, channels)
+        structure = RunStructure(run.ops, run.signature.extras, form, width if channels else 0)
+        kind = run_arguments(structure)
+        extras = tuple(_extra(kind, index, width, 0) for index in range(run.extra_inputs))
+        out = (
+            width if channels else _padded(piece.widths[0], self.block) if blocked and piece.widths else None
+        )
+        return self._element_operator(
+            structure, axis, width, _output(piece, out), extras, _vectors(run, width)
+        )
+
+    def _element_operator(
+        self,
+        structure: RunStructure,
+        axis: int | None,
+        width: int,
+        output: tuple[OutputDim, ...],
+        extras: tuple[Extra, ...],
+        vectors: Sequence[np.ndarray],
+    ) -> Native:
+        function = _loaded_run(structure, self.machine)
+        arguments = run_arguments(structure)()
+        for index, vector in enumerate(vectors):
+            arguments.weights[index] = vector.ctypes.data
+        operator = NativeOperator(
+            "run",
+            kernel=function.address,
+            arguments=arguments,
+            axis=axis,
+            channels_in=width,
+            channels_out=width,
+            x_pitch=Pitch(),
+            y_pitch=Pitch(),
+            places=PLACES,
+            output=output,
+            extras=extras,
+            parts=self._parts(),
+            unit=max(1, PART_ELEMENTS // width),
+            keep=(function, *vectors),
+        )
+        return Native(operator, _listing(function))
+
+    def _parts(self) -> int:
+        return 1 if self.threads == 1 else PARTS_PER_THREAD * self.threads
+
+
+def _is_flat(piece: Piece) -> bool:
+    return piece.run is not None and not piece.run.channels
+
+
+def _keeps_image(piece: Piece) -> bool:
+    dims, shape = piece.output_dims, piece.input_shape
+    if dims is None or shape is None or len(shape) != 4 or len(dims) != 4 or piece.transposed:
+        return False
+    return (dims[0], dims[2], dims[3]) == (Axis(0), Axis(2), Axis(3)) or (
+        all(
+            (isinstance(dim, Axis) and dim.index == axis) or dim == shape[axis]
+            for axis, dim in enumerate(dims)
+        )
+    )
+
+
+def _axis(piece: Piece) -> int:
+    shape = piece.input_shape
+    assert shape is not None, "a piece of images has a shape"
+    return piece.channel_axis % len(shape)
+
+
+def _output(piece: Piece, channels: int | None) -> tuple[OutputDim, ...]:
+    """The rule for the output's shape; `channels` replaces the channels of an image where they are padded."""
+    dims, shape = piece.output_dims, piece.input_shape
+    if dims is None:
+        if shape is None:
+            raise UnsupportedError(f"the rank of '{piece.input}' is not known", where=piece.name)
+        return (*(Same(axis) for axis in range(len(shape) - 1)), piece.widths[-1])
+    rule = tuple(
+        Same(dim.index) if isinstance(dim, Axis) else Rest() if isinstance(dim, RestOfShape) else dim
+        for dim in dims
+    )
+    if channels is not None and piece.channel_axis == 1 and len(rule) > 1 and isinstance(rule[1], int):
+        return (rule[0], channels, *rule[2:])
+    return rule
+
+
+def _extra(kind: type[ctypes.Structure], index: int, per_position: int, per_image: int) -> Extra:
+    return Extra(field_offset(kind, "extras", index), per_position, per_image)
+
+
+def _padded(width: int, block: int) -> int:
+    return -(-width // block) * block
+
+
+def _packed(size: int) -> np.ndarray:
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size]
+
+
+def _vectors(run: ElementwiseRun, width: int) -> list[np.ndarray]:
+    """The channel operands, zero beyond the channels, up to whole vectors."""
+    found = []
+    for operand in run.operands:
+        if isinstance(operand, np.ndarray):
+            memory = np.zeros(_padded(width, 16), np.float32)
+            memory[: operand.size] = operand
+            found.append(memory)
+    return found
+
+
+def _listing(function: cpu.Function) -> Listing:
+    assert function.listing is not None
+    return function.listing
+
+
+@lru_cache(maxsize=256)
+def _loaded_chain(signature: Signature, machine: VectorMachine) -> tuple[cpu.Function, ChainPlan]:
+    return cpu.load(chain_kernel(signature, machine)), chain_plan(signature, machine)
+
+
+@lru_cache(maxsize=256)
+def _loaded_run(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
+    return cpu.load(elementwise_kernel(structure, machine))
+
+
+@lru_cache(maxsize=8)
+def _packer(machine: VectorMachine) -> Any:
+    return cpu.load(packing_kernel(machine)).typed(None, ctypes.c_void_p)

@@ -1,0 +1,99 @@
+"""onnxruntime's graph optimiser as a pass: a model goes in, the optimised model comes out, ready for more
+passes.
+
+    with Workshop() as shop:
+        optimised = shop.optimise(model, operators)       # convolutions in com.microsoft.nchwc, reorders around
+        session = shop.open(pass_of_ours(optimised), operators)
+
+onnxruntime writes what it has made of a model to a file. Weights go to a second file beside it and stay
+there: graphs are edited without moving them, and models beyond 2 GiB pass through as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from regweave.devices.onnxruntime import NativeOperator, NativeSession
+
+NCHWC = "com.microsoft.nchwc"
+
+
+class Workshop:
+    """A folder for models on their way through onnxruntime; close it when the sessions are open."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` is where the original model's external data lies."""
+        self.data = folder
+        self._folder = tempfile.TemporaryDirectory(prefix="regweave-")
+        self._path = Path(self._folder.name)
+        self._count = itertools.count()
+
+    def optimise(
+        self, model: onnx.ModelProto, operators: Sequence[NativeOperator] = (), threads: int = 1
+    ) -> onnx.ModelProto:
+        """`model` after onnxruntime's optimiser, weights left in a file of this workshop."""
+        place = self._path / f"{next(self._count)}.onnx"
+        NativeSession(self._save(model), operators, threads=threads, keep=place, folder=self.data)
+        return onnx.load(place, load_external_data=False)
+
+    def open(
+        self,
+        model: onnx.ModelProto,
+        operators: Sequence[NativeOperator] = (),
+        *,
+        threads: int = 1,
+        optimise: bool = False,
+        profile: Path | None = None,
+    ) -> NativeSession:
+        """A session of a model from here (or, with `optimise`, of one as it was read)."""
+        folder = self.data if optimise else None
+        path = self._save(model)
+        return NativeSession(
+            path, operators, threads=threads, optimise=optimise, profile=profile, folder=folder
+        )
+
+    def _save(self, model: onnx.ModelProto) -> Path:
+        path = self._path / f"{next(self._count)}.onnx"
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    def close(self) -> None:
+        """Remove the folder; open sessions hold what they need."""
+        self._folder.cleanup()
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@cache
+def block_size() -> int:
+    """Channels per block of onnxruntime's blocked layout on this machine; 0 where it has none."""
+    weight = numpy_helper.from_array(np.ones((8, 16, 1, 1), np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "probe",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 16, 4, 4])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 8, 4, 4])],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with Workshop() as shop:
+        optimised = shop.optimise(model)
+    for node in optimised.graph.node:
+        if node.domain == NCHWC and node.op_type == "Conv":
+            return next(int(t.dims[0]) for t in optimised.graph.initializer if t.name == node.input[1])
+    return 0

@@ -1,0 +1,75 @@
+"""Which of two ways is faster, on a machine whose clock drifts: turns in one process, and ratios per round.
+
+    race({"before": a, "after": b})     before after, after before, before after, ...   each turn timed on its own
+
+A ratio of two turns that follow one another is little disturbed by what changes within seconds; the median
+over the rounds is little disturbed by single interruptions. Times are given as medians too, for a person to
+read.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+PAUSE = 0.01
+"""Seconds that worker threads of the runner before may still spin for more work."""
+
+SHORT = 0.002
+"""A turn repeats calls until it has taken about this long, in seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """Seconds of a call in each round, by name."""
+
+    times: Mapping[str, Sequence[float]]
+
+    @cached_property
+    def medians(self) -> dict[str, float]:
+        """The median seconds of a call, by name."""
+        return {name: statistics.median(times) for name, times in self.times.items()}
+
+    def ratio(self, first: str, second: str) -> float:
+        """By how much `second` is faster than `first`: the median over the rounds of first / second."""
+        pairs = zip(self.times[first], self.times[second], strict=True)
+        return statistics.median(a / b for a, b in pairs)
+
+
+def race(
+    runners: Mapping[str, Callable[[], object]],
+    *,
+    threads: int = 1,
+    rounds: int = 30,
+    seconds: float = 4.0,
+    least: int = 5,
+) -> Race:
+    """Run all in turns for `rounds` rounds, or fewer (but `least`) once `seconds` have passed."""
+    names = list(runners)
+    calls = {name: _calls(runners[name]) for name in names}
+    times: dict[str, list[float]] = {name: [] for name in names}
+    started = time.perf_counter()
+    for number in range(rounds):
+        if number >= least and time.perf_counter() - started > seconds:
+            break
+        for name in names if number % 2 == 0 else reversed(names):
+            if threads > 1:
+                time.sleep(PAUSE)
+            runners[name]()
+            times[name].append(_time(runners[name], calls[name]))
+    return Race(times)
+
+
+def _calls(run: Callable[[], object]) -> int:
+    run()
+    return max(1, round(SHORT / max(_time(run, 1), 1e-6)))
+
+
+def _time(run: Callable[[], object], calls: int) -> float:
+    started = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - started) / calls
