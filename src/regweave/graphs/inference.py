@@ -39,7 +39,7 @@ def skeleton(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProt
     """The model with big constants as inputs and the dimensions of `sizes` fixed.
 
     Keys of `sizes` are the names of dimensions, or `input[axis]`. Anonymous dimensions of inputs are named
-    `input[axis]?`, each its own; those of other tensors are cleared for inference to fill, and so are the names
+    `input[axis]?`, each its own; those of other tensors are cleared for inference to fill, and so are names
     of output dimensions: many a model calls its output's only axis "batch" whatever it is.
     """
     bare = onnx.ModelProto(ir_version=model.ir_version)

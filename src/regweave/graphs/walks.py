@@ -108,7 +108,8 @@ class Scout:
         if gate is not None and not (taken & set(gate.nodes)):
             return gate, cursor.at(gate.output)
         if len(readers) == 1:
-            return f"{names[0]} reads it twice"
+            found = element_step(model, model.nodes[readers[0]], cursor)
+            return f"{names[0]} {found if isinstance(found, str) else 'reads it twice'}"
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return f"its result '{cursor.tensor}' has {len(names)} readers: {shown}"
 
