@@ -82,12 +82,24 @@ def exchange_candidates(
         reason = str(words)
         return Candidate("exchange", "direct", reason), Candidate("exchange", "lean", reason)
     coloured = coloured_matrix(words, group, remote_only=False)
-    direct = [matrix for matrix in (linear_matrix(words, group), coloured) if matrix is not None]
-    lean = [without_local_rounds(matrix) for matrix in direct]
-    lean.append(coloured_matrix(words, group, remote_only=True))
+    matrices = [matrix for matrix in (linear_matrix(words, group), coloured) if matrix is not None]
+    # the matrices often agree, and each then needs to be written as a program only once
+    matrices = list(dict.fromkeys(matrices))
+
+    def lowered(matrix: CoordinationMatrix, *, locals_travel: bool) -> Program:
+        check_matrix(matrix, words, group)
+        form = function_name(request.source, request.destination, "direct" if locals_travel else "lean")
+        machine = request.machine
+        return lower_exchange(form, relation, words, group, matrix, machine, locals_travel=locals_travel)
+
+    direct = [(matrix, lowered(matrix, locals_travel=True)) for matrix in matrices]
+    lean = [(without_local_rounds(matrix), lowered(matrix, locals_travel=False)) for matrix in matrices]
+    remote = coloured_matrix(words, group, remote_only=True)
+    if remote not in matrices:
+        lean.append((remote, lowered(remote, locals_travel=False)))
     return (
-        _cheapest("direct", direct, "every word travels", request, relation, words, group),
-        _cheapest("lean", lean, "local words stay where that is cheaper", request, relation, words, group),
+        _cheapest(request, "direct", "every word travels", direct),
+        _cheapest(request, "lean", "local words stay where that is cheaper", lean),
     )
 
 
@@ -103,25 +115,11 @@ def without_local_rounds(matrix: CoordinationMatrix) -> CoordinationMatrix:
 
 
 def _cheapest(
-    form: str,
-    matrices: list[CoordinationMatrix],
-    reason: str,
-    request: Request,
-    relation: Relation,
-    words: Words,
-    group: Group,
+    request: Request, form: str, reason: str, ways: list[tuple[CoordinationMatrix, Program]]
 ) -> Candidate:
-    best: Candidate | None = None
     costs = request.machine.costs
-    for matrix in matrices:
-        check_matrix(matrix, words, group)
-        name = function_name(request.source, request.destination, form)
-        program = lower_exchange(name, relation, words, group, matrix, request.machine)
-        candidate = Candidate("exchange", form, reason, program, cost_of(program), matrix)
-        if best is None or candidate.cost.slots(costs) < best.cost.slots(costs):
-            best = candidate
-    assert best is not None
-    return best
+    matrix, program = min(ways, key=lambda way: cost_of(way[1]).slots(costs))
+    return Candidate("exchange", form, reason, program, cost_of(program), matrix)
 
 
 def _renaming(

@@ -39,8 +39,7 @@ class Indexing:
 def find_indexing(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> Indexing:
     """f of every round, each cheap given the rounds before it."""
     segment = group.segment
-    inside = segment is not None and (segment == 1 or segment in machine.shuffle_widths)
-    width = segment if inside and segment and segment > 1 else machine.lanes
+    width = segment if segment in machine.shuffle_widths else machine.lanes
     known: list[Expression] = []
     for number in range(matrix.rounds):
         table: Lanes = [None] * machine.lanes
@@ -59,8 +58,14 @@ def lower_exchange(
     group: Group,
     matrix: CoordinationMatrix,
     machine: WarpMachine,
+    *,
+    locals_travel: bool,
 ) -> Program:
-    """The program of one exchange: every round one shuffle, every choice selects, no memory."""
+    """The program of one exchange: every round one shuffle, every choice selects, no memory.
+
+    Unless `locals_travel`, a round in which every lane takes from itself needs no shuffle: what would be
+    offered is kept.
+    """
     builder = program_builder(name, relation, words.count, machine)
     indexing = find_indexing(matrix, group, machine)
     peers = [lower_expression(expression, builder) for expression in indexing.expressions]
@@ -74,7 +79,9 @@ def lower_exchange(
         offers = offering.lower(builder, own)
         taken = [
             builder.step("shuffle", (offer, peer), (indexing.width,))
-            for offer, peer in zip(offers, peers, strict=True)
+            if locals_travel or not matrix.is_local(number)
+            else offer
+            for number, (offer, peer) in enumerate(zip(offers, peers, strict=True))
         ]
         kept = keeping.lower(builder, [*taken, *own])
         results.update(

@@ -66,13 +66,16 @@ def find_fold(relation: Relation) -> Fold | None:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return None
-    size = relation.destination.shape[axis]
-    partial = _maps(relation, axis)
-    settled = np.full(size, -1)
+    settled = np.full(relation.destination.shape[axis], -1)
     items: list[int] = [-1] * relation.destination.items
-    if not _settle(partial, settled, items):
+    if not _settle(_maps(relation, axis), _word_size(relation), settled, items):
         return None
     return Fold(tuple(items), tuple(settled.tolist()), axis)
+
+
+def _word_size(relation: Relation) -> int:
+    """Items that must stay together: those of one register, unless they are packed on the way."""
+    return relation.destination.element_type.per_register if relation.packing is None else 1
 
 
 # (destination item, source item) -> {position: true index}
@@ -84,9 +87,10 @@ def _maps(relation: Relation, axis: int) -> Maps:
     source, destination = relation.source, relation.destination
     here = np.divmod(source.table, source.shape[1])
     there = np.divmod(destination.table, destination.shape[1])
+    size = _word_size(relation)
     maps: Maps = {}
     for d in range(destination.items):
-        for s in range(source.items):
+        for s in range(d % size, source.items, size):
             if not np.array_equal(there[1 - axis][:, d], here[1 - axis][:, s]):
                 continue
             pairs = set(zip(there[axis][:, d].tolist(), here[axis][:, s].tolist(), strict=True))
@@ -95,7 +99,7 @@ def _maps(relation: Relation, axis: int) -> Maps:
     return maps
 
 
-def _settle(maps: Maps, settled: np.ndarray, items: list[int]) -> bool:
+def _settle(maps: Maps, size: int, settled: np.ndarray, items: list[int]) -> bool:
     """Settle the first open item of the lowest open position, and so on; undo and try on where stuck."""
     open_items = [d for d, s in enumerate(items) if s < 0]
     if not open_items:
@@ -106,6 +110,9 @@ def _settle(maps: Maps, settled: np.ndarray, items: list[int]) -> bool:
         return False
     d = min(d for d, s in choices if lowest in maps[d, s])
     for _, s in sorted((c for c in choices if c[0] == d), key=lambda c: (maps[c].get(lowest, 0), c[1])):
+        word = items[d // size * size : (d // size + 1) * size]
+        if any(other >= 0 and other // size != s // size for other in word):
+            continue
         image = maps[d, s]
         positions, trues = np.array(list(image)), np.array(list(image.values()))
         known = settled[positions]
@@ -114,7 +121,7 @@ def _settle(maps: Maps, settled: np.ndarray, items: list[int]) -> bool:
             continue
         settled[positions] = trues
         items[d] = s
-        if _settle(maps, settled, items):
+        if _settle(maps, size, settled, items):
             return True
         settled[positions] = known
         items[d] = -1

@@ -33,7 +33,7 @@ _MOST_MAPS = 4096
 
 
 def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
-    """The cheapest schedule of this kind; None if the relation is not linear or no phi that is tried works."""
+    """The cheapest schedule of this kind; None if the relation is not linear or no phi tried works."""
     lanes, registers = len(group.lanes), len(group.registers)
     edges = group_edges(words, group)
     peers = np.array([edge.peer for edge in edges]).reshape(lanes, registers)

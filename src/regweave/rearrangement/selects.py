@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from functools import lru_cache
+from itertools import islice, permutations
 from typing import TypeAlias
 
 from regweave.machines.gpu import StepCosts
@@ -26,7 +27,8 @@ Choice: TypeAlias = Sequence[int | None]
 # a set of lanes as a bit mask: the predicate of a select
 Lanes: TypeAlias = int
 
-_MOST_ORDERS = 24
+# lanes x outputs x orders of lane bits that are tried
+_MOST_DECISIONS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class _Maker:
         return SelectNetwork(self._inputs, tuple(self._nodes), tuple(outputs), predicates)
 
 
+@lru_cache(maxsize=64)
 def _bit_lanes(bit: int, lanes: int) -> Lanes:
     return sum(1 << lane for lane in range(lanes) if lane >> bit & 1)
 
@@ -118,20 +121,13 @@ def _orders(choices: Sequence[Choice], lanes: int) -> list[tuple[int, ...]]:
     bits = range(max(lanes - 1, 0).bit_length())
     relevant = [bit for bit in bits if any(_depends(choice, bit) for choice in choices)]
     others = tuple(bit for bit in bits if bit not in relevant)
-    orders = []
-    for order in permutations(relevant):
-        orders.append((*order, *others))
-        if len(orders) == _MOST_ORDERS:
-            break
-    return orders
+    most = max(1, _MOST_DECISIONS // (len(choices) * lanes)) if choices else 0
+    return [(*order, *others) for order in islice(permutations(relevant), most)]
 
 
 def _depends(choice: Choice, bit: int) -> bool:
-    pairs = (
-        (choice[lane], choice[lane ^ (1 << bit)])
-        for lane in range(len(choice))
-        if lane ^ (1 << bit) < len(choice)
-    )
+    """Whether two lanes that differ in `bit` alone want different inputs."""
+    pairs = ((choice[lane], choice[lane | 1 << bit]) for lane in range(len(choice)) if not lane >> bit & 1)
     return any(a is not None and b is not None and a != b for a, b in pairs)
 
 

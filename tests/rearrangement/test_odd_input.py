@@ -1,0 +1,105 @@
+"""What a person may get wrong, or bring along: every answer is a clear one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import regweave
+from regweave.errors import InputError, UnsupportedError, VerificationError
+from regweave.layouts import Layout
+from regweave.machines.nvidia import SM_75
+from regweave.rearrangement import relate
+from regweave.rearrangement.proof import prove
+
+C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("mma.m16n8k8.tf31:C", A), r"unknown layout 'mma\.m16n8k8\.tf31:C'.*nearest: mma\.m16n8k8\.tf32:C"),
+        ((C, A, "sm_79"), "unknown machine 'sm_79'.*nearest: sm_"),
+        ((C, A, "sm_80", "folds"), "unknown strategy 'folds'.*nearest: fold"),
+    ],
+)
+def test_wrong_names(arguments, words):
+    with pytest.raises(InputError, match=words):
+        regweave.rearrange(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("tile", "words"),
+    [("16by8", "is no tile"), ((0, 8), "0 x 8 tile"), ("24x8", "does not fill a 24 x 8 tile")],
+)
+def test_wrong_tiles(tile, words):
+    with pytest.raises(InputError, match=words):
+        regweave.rearrange(C, A, tile=tile)
+
+
+def test_unknown_targets():
+    with pytest.raises(InputError, match=r"no code can be written for 'cudo'.*nearest: cuda"):
+        regweave.rearrange(C, A).emit("cudo")
+
+
+def test_a_machine_without_the_instruction():
+    with pytest.raises(UnsupportedError, match=r"sm_75 has no mma\.m16n8k8\.tf32"):
+        regweave.rearrange(C, A, machine="sm_75")
+    assert regweave.rearrange("mma.m16n8k8.f16:C", "mma.m16n8k8.f16:A", machine=SM_75).strategy == "identity"
+    with pytest.raises(UnsupportedError, match=r"sm_75 has no mma\.m16n8k8\.tf32"):
+        regweave.layout(C, "sm_75")
+    singles = Layout("s", (1, 2), "f32", [[0, 1]])
+    with pytest.raises(UnsupportedError, match="sm_75 cannot convert f32 to bf16"):
+        regweave.rearrange(singles, Layout("d", (1, 2), "bf16", [[0, 1]]), machine="sm_75")
+
+
+def test_layouts_of_different_tiles():
+    mine = Layout("mine", (4, 8), "f32", np.arange(32).reshape(32, 1))
+    with pytest.raises(InputError, match="does not fill a 4 x 8 tile"):
+        regweave.rearrange(mine, A)
+    with pytest.raises(InputError, match=r"element \(4, 0\), which only one of them holds"):
+        regweave.rearrange(mine, regweave.layout(A))
+    with pytest.raises(InputError, match="mine lays out a 4 x 8 tile"):
+        regweave.rearrange(mine, A, tile="16x8")
+    # a named fragment is repeated to the tile of a layout given as a value
+    wide = regweave.layout(C).repeat(1, 2)
+    assert regweave.rearrange(wide, A).destination.shape == (16, 16)
+
+
+def test_more_lanes_than_a_warp():
+    many = Layout("many", (64, 1), "b32", np.arange(64).reshape(64, 1))
+    with pytest.raises(InputError, match=r"spread over 64 lanes.*lane 32"):
+        regweave.rearrange(many, many)
+
+
+@pytest.mark.parametrize(("lanes", "words"), [(6, 5), (3, 4), (1, 7), (31, 2), (5, 1)])
+def test_sizes_that_are_no_powers_of_two(lanes, words):
+    rng = np.random.default_rng(lanes)
+    size = lanes * words
+    source = Layout("s", (lanes, words), "b32", rng.permutation(size).reshape(lanes, words))
+    destination = Layout("d", (lanes, words), "b32", rng.permutation(size).reshape(lanes, words))
+    plan = regweave.rearrange(source, destination, strategy="direct")
+    assert plan.rounds == words
+    assert "31u" not in plan.emit() or lanes > 1
+
+
+def test_a_wrong_program_does_not_pass_the_proof():
+    plan = regweave.rearrange(C, A, strategy="direct")
+    program = plan.chosen.program
+    swapped = replace(program, results=(program.results[1], program.results[0], *program.results[2:]))
+    with pytest.raises(VerificationError, match=r"lane 0 register 0 does not receive element \(0, 0\)"):
+        prove(swapped, plan.relation)
+    fold = regweave.rearrange(C, A)
+    with pytest.raises(VerificationError, match="does not receive"):
+        prove(fold.chosen.program, fold.relation)  # right only after the permutation of k
+
+
+def test_large_tiles_are_proved_digit_by_digit():
+    c = regweave.layout("mma.m16n8k16.bf16:C").repeat(2, 16)
+    a = regweave.layout("mma.m16n8k16.bf16:A").repeat(2, 8)
+    plan = regweave.rearrange(c, a)
+    assert plan.strategy == "identity"
+    assert plan.source.elements > 128 * 16
+    upside_down = replace(plan.chosen.program, results=plan.chosen.program.results[::-1])
+    with pytest.raises(VerificationError):
+        prove(upside_down, relate(c, a))

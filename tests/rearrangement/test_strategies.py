@@ -1,0 +1,230 @@
+"""Identity, fold, exchange, refuse: when each applies, what it costs, why it won or lost."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regweave import layout, rearrange
+from regweave.errors import InputError, UnsupportedError
+from regweave.layouts import Layout
+from regweave.machines.nvidia import SM_80
+from regweave.programs import run_program
+from regweave.rearrangement import STRATEGIES, Conditions, Cost, relate
+from regweave.rearrangement.folds import Fold, find_fold, find_identity
+
+C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
+
+
+def operand(name, columns, rows=1):
+    """A made-up A operand that holds element `columns[lane][item]`."""
+    table = np.asarray(columns)
+    return Layout(name, (rows, table.size // rows), "b32", table, ("m", "k"))
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("tile", [None, "32x64"])
+def test_sixteen_bit_accumulators_already_are_the_operand(kind, tile):
+    plan = rearrange(f"mma.m16n8k16.{kind}:C", f"mma.m16n8k16.{kind}:A", tile=tile)
+    assert plan.strategy == "identity"
+    assert plan.cost == Cost(converts=plan.destination.registers)
+    assert plan.fold is None
+    if tile is None:
+        assert plan.source.shape == (16, 16)
+
+
+def test_converted_values_are_the_rounded_ones():
+    plan = rearrange("mma.m16n8k16.bf16:C", "mma.m16n8k16.bf16:A")
+    values = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
+    words = values.ravel()[plan.source.table].view(np.uint32)
+    found = run_program(plan.chosen.program, words)
+    bits = values.view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    expected = rounded.ravel()[plan.destination.table]
+    assert np.array_equal(found & 0xFFFF, expected[:, ::2])
+    assert np.array_equal(found >> 16, expected[:, 1::2])
+
+
+def test_a_fold_computes_the_product():
+    """Two products in the fragments' layouts: C of the first is read as A of the second, B's rows permuted."""
+    plan = rearrange(C, A)
+    rng = np.random.default_rng(1)
+    intermediate, weight = rng.integers(-8, 8, (16, 8)), rng.integers(-8, 8, (8, 8))
+    c = layout(C)
+    accumulators = intermediate.astype(np.float32).ravel()[c.table].view(np.uint32)
+    operands = run_program(plan.chosen.program, accumulators).view(np.float32)
+    as_read = np.empty(128, dtype=np.float32)
+    as_read[layout(A).table] = operands
+    assert np.array_equal(as_read.reshape(16, 8) @ weight[list(plan.fold)], intermediate @ weight)
+
+
+def test_work_between_builds_tuples_in_place():
+    assert rearrange(C, A).cost == Cost(moves=4)
+    assert rearrange(C, A, conditions=Conditions(work_between=True)).cost == Cost()
+    assert rearrange(C, A, tile="16x32").cost == Cost(moves=16)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        (Conditions(order_promised=True), "the order of summation over k is promised"),
+        (
+            Conditions(other_operand_fixed=True),
+            "the other operand of the next product cannot be reordered along k",
+        ),
+        (Conditions(block=4), "k 4 would move from block 1 of 4 to block 0"),
+    ],
+)
+def test_illegal_folds_say_why(conditions, words):
+    plan = rearrange(C, A, conditions=conditions)
+    assert plan.strategy == "exchange"
+    assert f"illegal: {words}" in plan.explain()
+    with pytest.raises(UnsupportedError, match=words):
+        rearrange(C, A, strategy="fold", conditions=conditions)
+
+
+def test_blocks_that_hold_the_permutation_allow_it():
+    assert rearrange(C, A, conditions=Conditions(block=8)).strategy == "fold"
+    with pytest.raises(InputError, match="blocks of 0"):
+        Conditions(block=0)
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "expected"),
+    [
+        # lane l holds k = l and k = l + 2, the operand wants 2l and 2l + 1
+        (operand("s", [[0, 2], [1, 3]]), operand("d", [[0, 1], [2, 3]]), (0, 2, 1, 3)),
+        # two registers can feed position 0: the smaller k wins
+        (operand("s", [[3, 0], [2, 1]]), operand("d", [[0, 2], [1, 3]]), (0, 1, 3, 2)),
+    ],
+)
+def test_the_smallest_permutation_is_found(source, destination, expected):
+    assert find_fold(relate(source, destination)).permutation == expected
+
+
+def test_rows_must_agree():
+    # k of position 0 comes from register 1, and the other rows must follow
+    source = Layout("s", (2, 2), "b32", [[0, 1, 2, 3]], ("m", "k"))
+    destination = Layout("d", (2, 2), "b32", [[1, 0, 3, 2]], ("m", "k"))
+    fold = find_fold(relate(source, destination))
+    assert fold.permutation == (0, 1)
+    assert fold.items == (1, 0, 3, 2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_folds_agree_with_trying_every_permutation(data):
+    rows, columns, lanes = data.draw(st.sampled_from([(1, 4, 2), (2, 3, 2), (2, 4, 2), (3, 2, 2), (2, 4, 4)]))
+    shape = rows, columns
+    source = Layout("s", shape, "b32", np.arange(rows * columns).reshape(lanes, -1), ("m", "k"))
+    # mostly a true fold: shuffled columns and items; sometimes anything
+    true = np.array(data.draw(st.permutations(range(columns))))
+    order = data.draw(st.permutations(range(source.items)))
+    row, column = np.divmod(source.table[:, list(order)], columns)
+    table = row * columns + true[column]
+    if data.draw(st.booleans()):
+        table = np.reshape(data.draw(st.permutations(range(rows * columns))), (lanes, -1))
+    relation = relate(source, Layout("d", shape, "b32", table, ("m", "k")))
+    expected = None
+    for permutation in itertools.permutations(range(columns)):
+        fold = Fold((), permutation, 1)
+        if find_identity(relate(source, fold.destination(relation.destination))) is not None:
+            expected = permutation
+            break
+    found = find_fold(relation)
+    assert (None if found is None else found.permutation) == expected
+
+
+def test_no_fold_where_the_index_is_no_contraction_or_lanes_differ():
+    to_c = rearrange("mma.m16n8k8.tf32:A", "mma.m16n8k8.tf32:D", strategy="exchange")
+    assert "has no contraction index k" in to_c.explain()
+    crossed = rearrange(operand("s", [[0], [1]], rows=2), operand("d", [[1], [0]], rows=2))
+    assert crossed.strategy == "exchange"
+    assert "no permutation of k" in crossed.explain()
+    same = rearrange(C, "mma.m16n8k8.tf32:D")
+    assert same.strategy == "identity"
+
+
+def test_packed_words_are_not_taken_apart_by_a_fold():
+    source = Layout("s", (1, 4), "f16", [[0, 1, 2, 3]], ("m", "k"))
+    destination = Layout("d", (1, 4), "f16", [[0, 2, 1, 3]], ("m", "k"))
+    plan = rearrange(source, destination)
+    assert (plan.strategy, plan.fold) == ("fold", (0, 2, 1, 3))  # the words stay whole
+    apart = Layout("d", (2, 2), "f16", [[0, 2, 1, 3]], ("row", "column"))
+    plan = rearrange(Layout("s", (2, 2), "f16", [[0, 1, 2, 3]]), apart)
+    assert plan.strategy == "refuse"
+    assert "put together from parts" in plan.explain()
+
+
+def test_packed_words_travel_whole():
+    source = Layout("s", (2, 4), "f16", [[0, 1, 2, 3], [4, 5, 6, 7]])
+    destination = Layout("d", (2, 4), "f16", [[0, 1, 4, 5], [2, 3, 6, 7]])
+    plan = rearrange(source, destination)
+    assert plan.strategy == "exchange"
+    assert plan.relation.one_hop_minimum == 1
+    assert plan.cost.exchanges == 1
+
+
+def test_wide_elements_are_refused():
+    double = Layout("d", (2, 1), "f64", [[0], [1]])
+    plan = rearrange(double, Layout("e", (2, 1), "f64", [[1], [0]]))
+    assert plan.strategy == "refuse"
+    assert "two registers" in plan.chosen.reason
+
+
+def test_replicated_elements_are_refused_with_the_slots():
+    source = Layout("s", (1, 2), "b32", [[0], [1]])
+    everywhere = Layout("both", (1, 2), "b32", [[0, 1], [1, 0]])
+    plan = rearrange(source, everywhere)
+    assert plan.strategy == "refuse"
+    assert (
+        "both holds element (0, 0) more than once: lane 0 register 0, lane 1 register 1" in plan.chosen.reason
+    )
+    assert (plan.group, plan.matrix, plan.preliminary, plan.expressions) == (None, None, None, ())
+    # what a lane already has needs no exchange
+    assert rearrange(everywhere, everywhere).strategy == "identity"
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_any_strategy_can_be_forced_by_name(name):
+    if name == "identity":
+        with pytest.raises(
+            UnsupportedError, match="'identity' does not apply: lane 0 register 2 needs element"
+        ):
+            rearrange(C, A, strategy=name)
+        return
+    plan = rearrange(C, A, strategy=name)
+    assert name in (plan.strategy, plan.form)
+    assert f"{plan.chosen.name} was asked for" in plan.explain()
+
+
+def test_refusing_gives_no_code():
+    plan = rearrange(C, A, strategy="refuse")
+    assert plan.cost == Cost()
+    with pytest.raises(UnsupportedError, match="there is no code"):
+        plan.emit("cuda")
+
+
+def test_explanations_list_everything_with_costs():
+    text = rearrange(C, A).explain()
+    for words in (
+        "identity",
+        "fold",
+        "exchange (direct)",
+        "exchange (lean)",
+        "refuse",
+        "issue slots: 20 more",
+    ):
+        assert words in text
+    assert (
+        "fold is the cheapest that applies: the next operand takes its k in the order 0,2,4,6,1,3,5,7" in text
+    )
+
+
+def test_costs_add_up():
+    cost = rearrange(C, A, strategy="direct").cost
+    assert cost.instructions == cost.exchanges + cost.selects + cost.logic + cost.tests
+    assert cost.hoistable == cost.logic + cost.tests
+    assert cost.slots(SM_80.costs) == cost.instructions + cost.exchanges
