@@ -33,15 +33,26 @@ CUBIC_STEPS = 8.0
 def apply(op: Elementwise, x: Polynomial) -> Polynomial | None:
     match op:
         case Clip(low=low, high=high):
-            return x.atom("clip", low, high)
+            return clipped(x, low, high)
         case Relu():
-            return x.atom("clip", 0.0, math.inf)
+            return clipped(x, 0.0, math.inf)
         case HardSigmoid(alpha=alpha, beta=beta):
             inner = x.scaled(alpha).plus(Polynomial.constant(beta))
-            return None if inner is None else inner.atom("clip", 0.0, 1.0)
+            return None if inner is None else clipped(inner, 0.0, 1.0)
         case MulScalar(value=value):
             return x.scaled(value)
     return None
+
+
+def clipped(x: Polynomial, low: float, high: float) -> Polynomial | None:
+    """min(max(x, low), high); a clip of a clip is one clip."""
+    if len(x.terms) == 1 and low <= high:
+        ((monomial, factor),) = x.terms.items()
+        inner = monomial[0] if len(monomial) == 1 else None
+        if isinstance(inner, Atom) and inner.name == "clip" and factor == 1.0:
+            bounds = (min(max(bound, low), high) for bound in inner.parameters)
+            return Polynomial({(Atom("clip", tuple(bounds), inner.argument),): 1.0})
+    return x.atom("clip", low, high)
 
 
 def _power(base: Polynomial, exponent: Polynomial) -> Polynomial | None:
