@@ -62,7 +62,13 @@ def piece_inputs(model: Model, piece: Piece, seed: int = 0) -> dict[str, np.ndar
             continue
         unknown = (3, *piece.widths[:1])
         shape = concrete(model, value.name, sizes, rng, most) if value.name in model.symbols else unknown
-        found[value.name] = rng.standard_normal(shape).astype(np.float32)
+        if model.is_float32(value.name):
+            found[value.name] = rng.standard_normal(shape).astype(np.float32)
+            continue
+        reshape = next(
+            model.nodes[i] for i in model.readers[value.name] if model.nodes[i].name in piece.nodes
+        )
+        found[value.name] = np.array(concrete(model, reshape.output[0], sizes, rng, most))
     return found
 
 
