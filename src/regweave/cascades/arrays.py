@@ -123,12 +123,16 @@ def contiguous(array: np.ndarray, shape: Sequence[int], where: str) -> np.ndarra
     return np.require(array, requirements=("C", "A"))
 
 
-def aligned_empty(shape: Sequence[int]) -> np.ndarray:
-    """An uninitialised float32 array that starts at a cache line."""
-    size = 4 * math.prod(shape)
+def aligned_bytes(size: int) -> np.ndarray:
+    """`size` uninitialised bytes that start at a cache line."""
     memory = np.empty(size + _LINE, np.uint8)
     start = -memory.ctypes.data % _LINE
-    return memory[start : start + size].view(np.float32).reshape(shape)
+    return memory[start : start + size]
+
+
+def aligned_empty(shape: Sequence[int]) -> np.ndarray:
+    """An uninitialised float32 array that starts at a cache line."""
+    return aligned_bytes(4 * math.prod(shape)).view(np.float32).reshape(shape)
 
 
 def take_out(out: Any, shape: Sequence[int], inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:

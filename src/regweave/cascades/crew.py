@@ -33,6 +33,9 @@ from regweave.machines.x86 import VectorMachine
 #: a pause of 20 to 50 ns.
 SPINS = 6000
 
+#: `Block.beside` where the caller's processor does not matter; Linux keeps the memory node above these bits.
+ANYWHERE = PROCESSOR_MASK = 0xFFF
+
 _FUTEX, _SCHED_YIELD, _GETTID = 202, 24, 186
 _WAIT_PRIVATE, _WAKE_PRIVATE = 128, 129
 
@@ -50,7 +53,8 @@ class Block(ctypes.Structure):
         ("_after_unfinished", ctypes.c_uint64 * 15),
         ("sleepers", ctypes.c_uint64),
         ("_after_sleepers", ctypes.c_uint64 * 15),
-        ("started", ctypes.c_uint64),  # the workers' thread ids follow the block
+        ("started", ctypes.c_uint64),
+        ("beside", ctypes.c_uint64),  # the workers' thread ids follow the block
     )
 
 
@@ -105,9 +109,12 @@ class _Code:
         return result
 
     def processor(self) -> Any:
-        """The number of the processor that runs this (bits above 12 are its memory node)."""
+        """The number of the processor that runs this."""
         pattern = Pattern(
-            "result:r", ("rdtscp", "mov %=0:d, ecx"), clobbers=("rax", "rcx", "rdx"), flags="lost"
+            "result:r",
+            ("rdtscp", "mov %=0:d, ecx", f"and %+0:d, {PROCESSOR_MASK}"),
+            clobbers=("rax", "rcx", "rdx"),
+            flags="lost",
         )
         result = self.b.general("processor")
         self.b.emit_template(pattern, result)
@@ -192,13 +199,24 @@ def worker_listing(machine: VectorMachine) -> Listing:
 def dispatch_listing(machine: VectorMachine) -> Listing:
     """`int dispatch(Block *block, function, arguments, size_t parts)`: runs a job, returns when it is done.
 
-    The result is the number of the processor that the caller ran on.
+    If the caller is not on the processor `beside` that the workers were told to leave to it, nothing is run
+    and the result is that processor's number; otherwise it is -1.
     """
     code = _Code(machine, "rw_dispatch", ("block", "function", "arguments", "parts"))
     b = code.b
     ticket, helpers, asleep, address, spins, left = (
         b.general(name) for name in ("ticket", "helpers", "asleep", "address", "spins", "left")
     )
+    result = b.general("returned", pin="rax")
+    processor, beside = code.processor(), b.general("beside")
+    b.emit("mov", beside, code.field("beside"))
+    b.emit("cmp", beside, ANYWHERE)
+    b.emit("jump_equal", "publish")
+    b.emit("cmp", beside, processor)
+    b.emit("jump_equal", "publish")
+    b.emit("mov", result, processor)
+    b.emit("return")
+    b.label("publish")
     b.emit("mov", code.field("function"), code.given["function"])
     b.emit("mov", code.field("arguments"), code.given["arguments"])
     b.emit("mov", code.field("unfinished"), code.given["parts"])
@@ -228,8 +246,7 @@ def dispatch_listing(machine: VectorMachine) -> Listing:
     code.simple_call(_SCHED_YIELD)
     b.emit("jump", "wait")
     b.label("done")
-    result = b.general("returned", pin="rax")
-    b.emit("mov", result, code.processor())
+    b.emit("mov", result, -1)
     b.emit("return")
     return b.finish()
 

@@ -19,14 +19,17 @@ import mmap
 import os
 import signal
 import threading
+import time
 from functools import cache
 from typing import Any
 
-from regweave.cascades.crew import Block, dispatch_listing, serial_listing, worker_listing
+from regweave.cascades.crew import ANYWHERE, Block, dispatch_listing, serial_listing, worker_listing
 from regweave.errors import DeviceError, InputError
 
-#: Linux keeps the memory node above these bits of a processor's number.
-_PROCESSOR_MASK = 0xFFF
+#: A processor that the caller is never on, so that the first job tells the workers where they may run.
+_NOWHERE = ANYWHERE - 1
+#: How often one job may find its caller on another processor before that is no longer minded.
+_MOST_MOVES = 4
 
 
 def usable_processors() -> int:
@@ -78,7 +81,6 @@ class _Crew:
         self.block = ctypes.addressof(self._block)
         self.helpers = helpers
         self.busy = threading.Lock()
-        self.beside = -1
         self._usable = os.sched_getaffinity(0)
         self._dispatch = native["rw_dispatch"].typed(
             ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
@@ -89,25 +91,28 @@ class _Crew:
                 _start_thread(native["rw_worker"].address, self.block)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        while self._block.started < helpers:
+            time.sleep(1e-4)
+        self._block.beside = _NOWHERE
 
     def run(self, kernel: int, arguments: int, parts: int) -> None:
         """One job. The caller holds `busy`."""
-        processor = self._dispatch(self.block, kernel, arguments, parts) & _PROCESSOR_MASK
-        if processor != self.beside:
+        for _ in range(_MOST_MOVES):
+            processor = self._dispatch(self.block, kernel, arguments, parts)
+            if processor < 0:
+                return
             self._stay_off(processor)
+        self._block.beside = ANYWHERE  # moved about all the time: do without
+        self._dispatch(self.block, kernel, arguments, parts)
 
     def _stay_off(self, processor: int) -> None:
-        """Leave `processor` to the caller, if each worker can have another one."""
+        """Leave `processor` to the caller, if there are others for the workers."""
         others = self._usable - {processor}
-        if self.helpers > len(others):
-            self.beside = processor
-        if self.beside == processor or self._block.started < self.helpers:
-            return
-        self.beside = processor
-        threads = (ctypes.c_uint64 * self.helpers).from_address(self.block + ctypes.sizeof(Block))
-        for thread in threads:
-            with contextlib.suppress(OSError):  # a preference, never a need
-                os.sched_setaffinity(thread, others)
+        self._block.beside = processor if self.helpers <= len(others) else ANYWHERE
+        if self._block.beside == processor:
+            for thread in (ctypes.c_uint64 * self.helpers).from_address(self.block + ctypes.sizeof(Block)):
+                with contextlib.suppress(OSError):  # a preference, never a need
+                    os.sched_setaffinity(thread, others)
 
 
 def _start_thread(function: int, argument: int) -> None:

@@ -1,0 +1,26 @@
+"""Cascades of matrix products as one kernel: plan, compile, call; their traffic; single products.
+
+`cascade` and `gemm` are what people call; `compile_chain` is what the engine builds on.
+"""
+
+from regweave.cascades.calls import cascade
+from regweave.cascades.compiled import CompiledChain, compile_chain
+from regweave.cascades.plan import CascadePlan, Seam
+from regweave.cascades.threads import thread_count, usable_processors
+from regweave.cascades.traffic import Costs, Estimate, Traffic, estimate, host_costs, traffic
+
+__all__ = [
+    "CascadePlan",
+    "CompiledChain",
+    "Costs",
+    "Estimate",
+    "Seam",
+    "Traffic",
+    "cascade",
+    "compile_chain",
+    "estimate",
+    "host_costs",
+    "thread_count",
+    "traffic",
+    "usable_processors",
+]

@@ -1,0 +1,83 @@
+"""A chain as machine code: its kernel loaded, its weights packed, ready to be called by address.
+
+    native = NativeChain(chain, machine)
+    arguments = native.arguments()            the kernel's Args with the packed weights filled in
+    arguments.x, arguments.y, ... = ...       see kernels/arguments.py
+    run(native.entry, ctypes.addressof(arguments), parts, threads)
+
+Kernels depend on a chain's structure alone and are kept, so a second chain of equal structure only packs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+
+import numpy as np
+
+from regweave.cascades.arrays import aligned_bytes
+from regweave.devices import cpu
+from regweave.kernels import (
+    ChainPlan,
+    chain_arguments,
+    chain_kernel,
+    chain_plan,
+    packing_kernel,
+    packing_steps,
+)
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Chain, Signature
+
+
+@lru_cache(maxsize=64)
+def _loaded_kernel(signature: Signature, machine: VectorMachine) -> cpu.Function:
+    return cpu.load(chain_kernel(signature, machine))
+
+
+@lru_cache(maxsize=4)
+def _loaded_packing(machine: VectorMachine) -> cpu.Function:
+    return cpu.load(packing_kernel(machine))
+
+
+class NativeChain:
+    """Kernel and packed weights of a chain. Keep it alive while its addresses are in use."""
+
+    def __init__(self, chain: Chain, machine: VectorMachine) -> None:
+        self.chain = chain
+        self.machine = machine
+        self.plan: ChainPlan = chain_plan(chain.signature, machine)
+        self.kernel = _loaded_kernel(chain.signature, machine)
+        self.packed = self._pack()
+        self._type = chain_arguments(chain.signature)
+
+    @property
+    def entry(self) -> int:
+        """The address of `void kernel(const Args *, size_t part)`."""
+        return self.kernel.address
+
+    @property
+    def packed_bytes(self) -> int:
+        """Size of the packed weights."""
+        return sum(memory.nbytes for memory in self.packed)
+
+    def scratch_bytes(self, parts: int = 1) -> int:
+        """Scratch memory for that many parts; it must start at a multiple of 64."""
+        return parts * self.plan.scratch_bytes
+
+    def arguments(self) -> ctypes.Structure:
+        """A fresh argument block that holds the packed weights; all other fields are zero."""
+        arguments = self._type()
+        for index, memory in enumerate(self.packed):
+            arguments.weights[index] = memory.ctypes.data
+        return arguments
+
+    def _pack(self) -> tuple[np.ndarray, ...]:
+        pack = _loaded_packing(self.machine).typed(None, ctypes.c_void_p)
+        packed = []
+        for stage in packing_steps(self.chain, self.plan):
+            memory = aligned_bytes(stage.size)
+            for step in stage.steps:
+                arguments = step.arguments(memory.ctypes.data)
+                pack(ctypes.addressof(arguments))
+            packed.append(memory)
+        return tuple(packed)
