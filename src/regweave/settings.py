@@ -1,7 +1,7 @@
 """Where regweave keeps files, and the environment variables that change what it does.
 
     REGWEAVE_CACHE   folder for downloaded models and built libraries; default: the user's, ~/.cache/regweave
-    REGWEAVE_ISA     which kernels to build: avx512, avx2 or portable (NumPy, slow); default: the best there is
+    REGWEAVE_ISA     kernels to build: avx512, avx2 or portable (NumPy, slow); default: the best there is
 
 The folder may be deleted at any time: everything in it is made anew when needed.
 """

@@ -8,9 +8,12 @@ value can have a register of its own, and both orders are tried once more. Only 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from regweave.assembly.colouring import Registers, Stuck, colour, hardest_first, interfere
 from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
+from regweave.assembly.maps import measure_pressure
 from regweave.assembly.program import Program
 from regweave.assembly.splitting import split
 
@@ -21,24 +24,19 @@ def allocate(program: Program, flow: Flow) -> tuple[Program, Flow, Registers]:
 
     RegisterError, with what is live where it is tightest, if there are too few.
     """
-    try:
-        return program, flow, _attempt(program, flow)
-    except Stuck as stuck:
-        finer = split(program, flow)
-        if finer is not None:
-            again = solve(finer)
-            try:
-                return finer, again, _attempt(finer, again)
-            except Stuck:
-                pass
-        raise register_error(program, flow, stuck) from None
-
-
-def _attempt(program: Program, flow: Flow) -> Registers:
     interference = interfere(program, flow)
     try:
-        return colour(program, interference, interference.order)
+        return program, flow, colour(program, interference, interference.order)
     except Stuck as stuck:
-        if stuck.variable.pin is not None:
-            raise
-        return colour(program, interference, hardest_first(program, interference))
+        pressure = measure_pressure(program, flow)
+        if all(most <= pressure.limit[name] for name, most in pressure.most.items()):
+            with suppress(Stuck):
+                return program, flow, colour(program, interference, hardest_first(program, interference))
+            finer = split(program, flow)
+            if finer is not None:
+                again = solve(finer)
+                finer_interference = interfere(finer, again)
+                for order in (finer_interference.order, hardest_first(finer, finer_interference)):
+                    with suppress(Stuck):
+                        return finer, again, colour(finer, finer_interference, order)
+        raise register_error(program, flow, stuck, pressure) from None

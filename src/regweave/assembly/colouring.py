@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
-from regweave.assembly.variables import Variable
+from regweave.assembly.variables import Variable, members
 
 Registers = dict[Variable, tuple[str, ...]]
 
@@ -158,9 +158,9 @@ def hardest_first(program: Program, interference: Interference) -> list[int]:
         for v in interference.order
     }
     for v in interference.order:
-        for u in bits(neighbours[v]):
+        for u in members(neighbours[v]):
             neighbours[u] |= variables[v].bit
-    degree = {v: sum(variables[u].count for u in bits(rivals)) for v, rivals in neighbours.items()}
+    degree = {v: sum(variables[u].count for u in members(rivals)) for v, rivals in neighbours.items()}
     heap = [(variables[v].count, d, v) for v, d in degree.items()]
     heapq.heapify(heap)
     set_aside: list[int] = []
@@ -171,20 +171,10 @@ def hardest_first(program: Program, interference: Interference) -> list[int]:
             continue
         done |= variables[v].bit
         set_aside.append(v)
-        for u in bits(neighbours[v] & ~done):
+        for u in members(neighbours[v] & ~done):
             degree[u] -= variables[v].count
             heapq.heappush(heap, (variables[u].count, degree[u], u))
     return set_aside[::-1]
-
-
-def bits(members: int) -> list[int]:
-    """The variable numbers in a set."""
-    found = []
-    while members:
-        v = members.bit_length() - 1
-        members ^= 1 << v
-        found.append(v)
-    return found
 
 
 def _run(variable: Variable, allowed: Sequence[str], fits: Callable[[int, str], bool]) -> tuple[str, ...]:

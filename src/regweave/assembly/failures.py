@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from regweave.assembly.colouring import Stuck
 from regweave.assembly.flow import Flow
-from regweave.assembly.maps import live_sets, measure_pressure
+from regweave.assembly.maps import Pressure, live_sets
 from regweave.assembly.program import Program
+from regweave.assembly.variables import Variable, members
 from regweave.errors import AssemblyError, RegisterError
 
 
@@ -23,34 +24,37 @@ def unwritten_error(program: Program, unwritten: int) -> AssemblyError:
     )
 
 
-def register_error(program: Program, flow: Flow, stuck: Stuck) -> RegisterError:
+def register_error(program: Program, flow: Flow, stuck: Stuck, pressure: Pressure) -> RegisterError:
     """Shows the point of highest pressure on the class that ran out, and everything that is live there."""
     variable = stuck.variable
     register_class = variable.register_class
-    limit = register_class.count
-    if program.stack_bytes is not None and program.machine.frame_register in register_class.registers:
-        limit -= 1
+    profile, limit = pressure.profile[register_class.name], pressure.limit[register_class.name]
     sets = live_sets(program, flow)
-    profile = measure_pressure(program, flow).profile[register_class.name]
-    mine = [i for i, live in enumerate(sets) if live & variable.bit]
     peak = max(range(len(profile)), key=profile.__getitem__)
-    if profile[peak] <= limit and mine:
-        peak = max(mine, key=profile.__getitem__)
+    if profile[peak] <= limit:
+        near = [i for i, (before, after) in enumerate(sets) if (before | after) & variable.bit]
+        peak = max(near, key=profile.__getitem__, default=peak)
     rows = []
-    for other in program.variables:
-        if other.register_class is register_class and sets[peak] & other.bit:
-            written = [i for i, born in enumerate(program.defines) if born & other.bit]
-            read = [i for i, used in enumerate(program.uses) if used & other.bit]
-            origin = f"defined at {program.describe(written[0])}" if written else "an argument"
-            end = f"last use {program.describe(read[-1])}" if read else "never used"
-            size = f" x{other.count}" if other.count > 1 else ""
-            pinned = f" pinned to {other.pin}" if other.pin else ""
-            rows.append(f"  {other.name}{size}{pinned}: {origin}, {end}")
+    for v in sorted(members(sets[peak][0] | sets[peak][1])):
+        other = program.variables[v]
+        if other.register_class is register_class:
+            rows.append(f"  {_history(program, other)}")
     reason = f" ({stuck.reason})" if stuck.reason else ""
     return RegisterError(
-        f"{program.name} needs {profile[peak]} {register_class.name} registers of {limit} at "
-        f"{program.describe(peak)}: none is left for {variable.name!r}{reason}. Live there:\n"
+        f"{program.name} needs {profile[peak]} of {limit} {register_class.name} registers at "
+        f"{program.describe(peak)}, and none is left for {variable.name!r}{reason}. Live there:\n"
         + "\n".join(rows)
         + "\n",
         fix="use fewer variables at once, or end some earlier",
     )
+
+
+def _history(program: Program, variable: Variable) -> str:
+    """Where a variable is first written and last read, in a line."""
+    written = next((i for i, born in enumerate(program.defines) if born & variable.bit), None)
+    reads = [i for i, used in enumerate(program.uses) if used & variable.bit]
+    size = f" x{variable.count}" if variable.count > 1 else ""
+    pinned = f" pinned to {variable.pin}" if variable.pin else ""
+    origin = "an argument" if written is None else f"defined at {program.describe(written)}"
+    end = f"last use {program.describe(reads[-1])}" if reads else "never used"
+    return f"{variable.name}{size}{pinned}: {origin}, {end}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
-from regweave.assembly.variables import Variable
+from regweave.assembly.variables import Variable, members
 
 
 @dataclass(frozen=True)
@@ -61,29 +61,25 @@ class Pressure:
         return ", ".join(f"{name} {most} of {self.limit[name]}" for name, most in self.most.items())
 
 
-def live_sets(program: Program, flow: Flow) -> list[int]:
-    """For each operation, the variables that hold a register while it runs: live after it, or written or read
-    by it."""
-    result = [0] * len(program.forms)
+def live_sets(program: Program, flow: Flow) -> list[tuple[int, int]]:
+    """For each operation the variables that hold a register before it, and after it (results nobody reads
+    too)."""
+    result = [(0, 0)] * len(program.forms)
     for block in flow.blocks:
         live = block.live_out
         for i in range(block.stop - 1, block.start - 1, -1):
             used, born = program.uses[i], program.defines[i]
             before = (live & ~born) | used
-            result[i] = (
-                live | born | before if program.forms[i].lines > 1 else _both(live | born, before, program)
-            )
+            result[i] = before, live | born
             live = before
     return result
 
 
-def _both(after: int, before: int, program: Program) -> int:
-    """In a single line a result may take the register of an operand that dies: count the larger side."""
-    return after if after.bit_count() >= before.bit_count() else before
-
-
 def measure_pressure(program: Program, flow: Flow) -> Pressure:
-    """The profile of a solved program."""
+    """The profile of a solved program: the larger of the two sides of each operation.
+
+    No assignment can do with less. It may need a little more where an entry of several lines keeps a source
+    while it already writes its result."""
     sets = live_sets(program, flow)
     profile, limit = {}, {}
     for register_class in program.machine.classes:
@@ -94,22 +90,24 @@ def measure_pressure(program: Program, flow: Flow) -> Pressure:
                 mine |= variable.bit
                 if variable.count > 1:
                     large.append(variable)
-        profile[register_class.name] = tuple(
-            (live & mine).bit_count() + sum(v.count - 1 for v in large if live & v.bit) for live in sets
+
+        def count(live: int, mine: int = mine, large: Sequence[Variable] = large) -> int:
+            return (live & mine).bit_count() + sum(v.count - 1 for v in large if live & v.bit)
+
+        profile[register_class.name] = tuple(max(count(before), count(after)) for before, after in sets)
+        framed = (
+            program.stack_bytes is not None and program.machine.frame_register in register_class.registers
         )
-        limit[register_class.name] = register_class.count
+        limit[register_class.name] = register_class.count - framed
     return Pressure(profile, limit)
 
 
 def register_map(program: Program, flow: Flow, registers: Mapping[Variable, Sequence[str]]) -> RegisterMap:
     """The map of an allocated program, by first appearance."""
-    sets = live_sets(program, flow)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for i, live in enumerate(sets):
-        while live:
-            v = live.bit_length() - 1
-            live ^= 1 << v
+    for i, (before, after) in enumerate(live_sets(program, flow)):
+        for v in members(before | after):
             first.setdefault(v, i)
             last[v] = i
     rows = [
@@ -117,4 +115,4 @@ def register_map(program: Program, flow: Flow, registers: Mapping[Variable, Sequ
         for v, r in registers.items()
         if v.id in first
     ]
-    return RegisterMap(tuple(sorted(rows, key=lambda row: (row.first, row.last))))
+    return RegisterMap(tuple(sorted(rows, key=lambda row: (row.first, row.last, row.name))))

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from regweave.assembly.colouring import bits
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
-from regweave.assembly.variables import Memory, Variable
+from regweave.assembly.variables import Memory, Variable, members
 
 
 def split(program: Program, flow: Flow) -> Program | None:
@@ -28,20 +27,20 @@ def split(program: Program, flow: Flow) -> Program | None:
     pieces = _Pieces()
     at_entry: dict[tuple[int, int], int] = {}
     for number, block in enumerate(flow.blocks):
-        for v in bits(block.live_in & ~fixed):
+        for v in members(block.live_in & ~fixed):
             at_entry[number, v] = pieces.new(v)
     reads: list[dict[int, int]] = []
     writes: list[dict[int, int]] = []
     for number, block in enumerate(flow.blocks):
-        current = {v: at_entry[number, v] for v in bits(block.live_in & ~fixed)}
+        current = {v: at_entry[number, v] for v in members(block.live_in & ~fixed)}
         for i in range(block.start, block.stop):
             used, born = program.uses[i] & ~fixed, program.defines[i] & ~fixed
-            reads.append({v: current[v] for v in bits(used)})
-            for v in bits(born & ~used):
+            reads.append({v: current[v] for v in members(used)})
+            for v in members(born & ~used):
                 current[v] = pieces.new(v)
-            writes.append({v: current[v] for v in bits(born)})
+            writes.append({v: current[v] for v in members(born)})
         for successor in block.successors:
-            for v in bits(flow.blocks[successor].live_in & ~fixed):
+            for v in members(flow.blocks[successor].live_in & ~fixed):
                 if v in current:
                     pieces.join(current[v], at_entry[successor, v])
     webs = {pieces.find(piece) for piece in range(len(pieces.owner))}
@@ -134,8 +133,8 @@ def _rewrite(
             else:
                 row.append(operand)
         operands.append(row)
-        uses.append(_mask(fresh(v, reads[i]) for v in bits(program.uses[i])))
-        defines.append(_mask(fresh(v, writes[i]) for v in bits(program.defines[i])))
+        uses.append(_mask(fresh(v, reads[i]) for v in members(program.uses[i])))
+        defines.append(_mask(fresh(v, writes[i]) for v in members(program.defines[i])))
         for a, b in form.conflicts:
             extra[row[a].id] = extra.get(row[a].id, 0) | row[b].bit
         if form.copy is not None:

@@ -46,6 +46,16 @@ class Variable:
         return f"<{cls} {self.name}{size}>"
 
 
+def members(variables: int) -> list[int]:
+    """The numbers of the variables in a set."""
+    found = []
+    while variables:
+        v = variables.bit_length() - 1
+        variables ^= 1 << v
+        found.append(v)
+    return found
+
+
 class Memory:
     """A memory operand: base + index * scale + offset, in bytes. Frozen by convention; `memory + 64` is 64
     bytes further.
