@@ -34,6 +34,12 @@ class InputRule(ctypes.Structure):
     _fields_ = (("place", Size), ("per_position", Size), ("per_image", Size))
 
 
+class ScratchSlot(ctypes.Structure):
+    """Scratch memory for one call at a time; `taken` is 1 while it is in use."""
+
+    _fields_ = (("taken", Size), ("memory", Pointer))
+
+
 class OutputRule(ctypes.Structure):
     """A dimension of the output: the input's `axis`; or `value` (FIXED); or what is left of all elements
     (REST)."""
@@ -67,6 +73,8 @@ class OperatorBlock(ctypes.Structure):
         ("parts", Size),  # most parts to divide the work in
         ("unit", Size),  # positions below which a part is not worth a thread
         ("scratch_size", Size),  # per part
+        ("slots", Pointer),  # ScratchSlot array, shared by all operators of a session
+        ("slot_count", Size),
         ("x_pitch_count", Size),
         ("x_pitch_fixed", Size),
         ("y_pitch_count", Size),

@@ -9,6 +9,10 @@ the stack, and lets onnxruntime's own threads run `kernel(arguments, part)` for 
 It costs about a microsecond a call; the same through ctypes callbacks costs ten to twenty, as much as a small
 convolution. What differs between operators is data in their `OperatorBlock`, so one listing serves all.
 
+Scratch memory comes from slots that all operators of a session share: one call's scratch is the next one's,
+still in the cache. Memory from onnxruntime's arena would do, but disturbs how it plans its own: on a
+recogniser the large output was then mapped anew in every run, 500 page faults.
+
 Registers are fixed by hand, because every call clobbers the rest: rbx the block, r12 the context, r13 the
 arguments, r15 the input's number, rbp the frame. A status from onnxruntime that is not null is returned as it
 is.
@@ -29,6 +33,7 @@ from regweave.devices.onnxruntime.blocks import (
     InputRule,
     OperatorBlock,
     OutputRule,
+    ScratchSlot,
     offset,
 )
 
@@ -37,7 +42,8 @@ ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "
 
 _SAVED = 5 * 8
 _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "found": -88, "parts": -96}
-_FRAME["dimensions"] = -96 - 8 * MOST_DIMENSIONS
+_FRAME["slot"] = -104
+_FRAME["dimensions"] = -104 - 8 * MOST_DIMENSIONS
 _FRAME["result"] = _FRAME["dimensions"] - 8 * MOST_DIMENSIONS
 
 _ANSWERS = f"""
@@ -269,9 +275,27 @@ _DIVIDE = """
 """
 
 _SCRATCH = """
-    movq  @scratch_size, %rdx             # of all parts, from the arena of onnxruntime; freed after this call
-    testq %rdx, %rdx
-    jz    rw_run
+    movq  $0, =slot                       # scratch of all parts: a free slot of the session's
+    cmpq  $0, @scratch_size
+    je    rw_run
+    movq  @slots, %rdx
+    movq  @slot_count, %r8
+    movl  $1, %ecx
+rw_try:
+    testq %r8, %r8
+    jz    rw_none
+    xorl  %eax, %eax
+    lock cmpxchgq %rcx, (%rdx)
+    je    rw_taken
+    addq  $SLOT, %rdx
+    decq  %r8
+    jmp   rw_try
+rw_taken:
+    movq  %rdx, =slot
+    movq  SLOT_MEMORY(%rdx), %rax
+    jmp   rw_aligned
+rw_none:
+    movq  @scratch_size, %rdx             # more calls than slots: from onnxruntime
     imulq =parts, %rdx
     addq  $63, %rdx
     movq  %r12, %rdi
@@ -281,6 +305,7 @@ _SCRATCH = """
     movq  =found, %rax
     addq  $63, %rax
     andq  $-64, %rax
+rw_aligned:
     @scratch_place <- %rax
 """
 
@@ -291,9 +316,8 @@ rw_run:
     movq  %r13, %rdi
     xorl  %esi, %esi
     call  *@kernel
-rw_done:
     xorl  %eax, %eax
-    jmp   rw_leave
+    jmp   rw_release
 rw_parallel:
     movq  %r12, %rdi
     movq  @kernel, %rsi
@@ -301,6 +325,11 @@ rw_parallel:
     xorl  %ecx, %ecx
     movq  %r13, %r8
     call  *@KernelContext_ParallelFor
+rw_release:
+    movq  =slot, %rdx
+    testq %rdx, %rdx
+    jz    rw_leave
+    movq  $0, (%rdx)
     jmp   rw_leave
 """
 
@@ -312,6 +341,9 @@ rw_wrong:
     movl  $INVALID_ARGUMENT, %edi
     movq  @shape_words, %rsi
     call  *@CreateStatus
+    jmp   rw_leave
+rw_done:
+    xorl  %eax, %eax
 rw_leave:
     leaq  -SAVED(%rbp), %rsp
     popq  %r15
@@ -331,6 +363,8 @@ _NUMBERS = {
     "RULE": ctypes.sizeof(InputRule),
     "OUTPUT_AXIS": offset("output_rules") + OutputRule.axis.offset,
     "OUTPUT_VALUE": offset("output_rules") + OutputRule.value.offset,
+    "SLOT": ctypes.sizeof(ScratchSlot),
+    "SLOT_MEMORY": ScratchSlot.memory.offset,
     "FIXED": FIXED,
     "FRAME": -_FRAME["result"] - _SAVED,
     "SAVED": _SAVED,

@@ -22,6 +22,7 @@ from regweave.devices.onnxruntime.blocks import (
     MOST_INPUTS,
     REST,
     OperatorBlock,
+    ScratchSlot,
 )
 from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
 from regweave.devices.onnxruntime.interface import VERSION, Interface
@@ -108,8 +109,13 @@ _CALLBACKS = {
 default."""
 
 
-def operator_block(operator: NativeOperator, interface: Interface, memory: int) -> OperatorBlock:
-    """The memory of `operator`; it keeps alive all that it points to."""
+def operator_block(
+    operator: NativeOperator, interface: Interface, memory: int, slots: ctypes.Array[ScratchSlot]
+) -> OperatorBlock:
+    """The memory of `operator`; it keeps alive all that it points to.
+
+    `memory` is onnxruntime's name for ordinary memory, `slots` the session's scratch.
+    """
     assert 1 + len(operator.extras) <= MOST_INPUTS, "the engine never plans so many inputs"
     assert len(operator.output) <= MOST_DIMENSIONS, "the engine never plans so many dimensions"
     block = OperatorBlock()
@@ -137,10 +143,11 @@ def operator_block(operator: NativeOperator, interface: Interface, memory: int) 
     rules += [(extra.place, extra.per_position, extra.per_image) for extra in operator.extras]
     for index, rule in enumerate(rules):
         block.rules[index] = rule
+    block.slots, block.slot_count = ctypes.addressof(slots), len(slots) if slots[0].memory else 0
     block.output_rank = len(operator.output)
     for index, dim in enumerate(operator.output):
         block.output_rules[index] = _output_rule(dim)
-    block.alive = (operator, name, words)
+    block.alive = (operator, name, words, slots)
     return block
 
 

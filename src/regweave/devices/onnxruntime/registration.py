@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from regweave.devices.onnxruntime.blocks import OperatorBlock
+from regweave.devices.onnxruntime.blocks import OperatorBlock, ScratchSlot
 from regweave.devices.onnxruntime.interface import VERSION, Interface, Pointer
 from regweave.devices.onnxruntime.operator import NativeOperator, operator_block
 from regweave.devices.onnxruntime.shared_object import shared_object, slot_name
@@ -37,6 +37,9 @@ DOMAIN = "regweave"
 ENTRY = "RegisterCustomOps"
 _ARENA_ALLOCATOR, _DEFAULT_MEMORY = 1, 0
 _FAIL = 1
+_LINE = 64
+SLOTS = 4
+"""Calls at once, in several threads, that find their scratch ready; more work too, but slower."""
 
 
 class Domain:
@@ -45,6 +48,7 @@ class Domain:
     def __init__(self, operators: Sequence[NativeOperator]) -> None:
         self.operators = tuple(operators)
         self.blocks: list[OperatorBlock] = []
+        self._scratch: list[Any] = []
         self._handle = Pointer()
         self._interface: Interface | None = None
 
@@ -52,13 +56,24 @@ class Domain:
         """Create the blocks and add them to the session options at address `options`."""
         check, function = interface.check, interface.function
         self._interface = interface
-        memory = _memory(interface)
+        memory, slots = _memory(interface), self._scratch_slots()
         check(function("CreateCustomOpDomain")(DOMAIN.encode(), ctypes.byref(self._handle)))
         for operator in self.operators:
-            block = operator_block(operator, interface, memory)
+            block = operator_block(operator, interface, memory, slots)
             self.blocks.append(block)
             check(function("CustomOpDomain_Add")(self._handle, ctypes.addressof(block)))
         check(function("AddCustomOpDomain")(options, self._handle))
+
+    def _scratch_slots(self) -> ctypes.Array[ScratchSlot]:
+        """Slots that hold what any of the operators needs, each on its own cache lines."""
+        size = max((operator.scratch * operator.parts for operator in self.operators), default=0)
+        slots = (ScratchSlot * SLOTS)()
+        if size:
+            for slot in slots:
+                memory = ctypes.create_string_buffer(size + _LINE)
+                self._scratch.append(memory)
+                slot.memory = -(-ctypes.addressof(memory) // _LINE) * _LINE
+        return slots
 
     def __del__(self) -> None:
         if self._handle and self._interface is not None and not sys.is_finalizing():
