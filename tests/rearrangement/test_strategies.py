@@ -48,7 +48,7 @@ def test_converted_values_are_the_rounded_ones():
 
 
 def test_a_fold_computes_the_product():
-    """Two products in the fragments' layouts: C of the first is read as A of the second, B's rows permuted."""
+    """The first product's C is read as A of the second, with the rows of B permuted."""
     plan = rearrange(C, A)
     rng = np.random.default_rng(1)
     intermediate, weight = rng.integers(-8, 8, (16, 8)), rng.integers(-8, 8, (8, 8))

@@ -129,8 +129,7 @@ def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachi
     if strategy == "refuse":
         return asked[0]
     if strategy == "auto":
-        reasons = dict.fromkeys(f"{candidate.strategy}: {candidate.reason}" for candidate in asked)
-        return Candidate("refuse", None, "no strategy applies; " + "; ".join(reasons))
+        return Candidate("refuse", None, f"no strategy applies: {asked[-1].reason}")
     raise UnsupportedError(f"strategy {strategy!r} does not apply: {asked[0].reason}", where="strategy",
                            fix="ask for another strategy, or for auto")  # fmt: skip
 

@@ -1,0 +1,75 @@
+"""`regweave rearrange` as a person and as a script see it."""
+
+import json
+
+import pytest
+
+from regweave.cli import main
+from regweave.layouts import to_document
+from regweave.machines.nvidia import find_layout
+
+C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
+
+
+def test_the_worked_example_is_drawn(capfd):
+    assert main(["rearrange", C, A, "--machine", "sm_80", "--strategy", "direct"]) == 0
+    out = capfd.readouterr().out
+    for words in (
+        "Fragments", "Group: lanes 0 1 2 3 x registers 0 1 2 3", "(0,0,0)*", "(2,1,2)  (2,3,3)",
+        "f_0  =  0 2 1 3", "s_0  =  0 0 1 1", "exchange (direct) was asked for", "__shfl_sync",
+    ):  # fmt: skip
+        assert words in out
+
+
+def test_json_is_one_document(capfd):
+    assert main(["rearrange", C, A, "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["strategy"], document["fold"]) == ("fold", [0, 2, 4, 6, 1, 3, 5, 7])
+
+
+def test_a_layout_may_come_from_a_file(capfd, tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(to_document(find_layout(C))))
+    assert main(["rearrange", str(path), A, "--strategy", "lean", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["exchanges"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "strategy"),
+    [
+        (["--order-promised"], "exchange"),
+        (["--other-operand-fixed"], "exchange"),
+        (["--block", "4"], "exchange"),
+        (["--work-between", "--tile", "16x16"], "fold"),
+    ],
+)
+def test_conditions(arguments, strategy, capfd):
+    assert main(["rearrange", C, A, *arguments, "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["strategy"] == strategy
+    assert strategy == "exchange" or document["instructions"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([C, "mma.m16n8k8.tf32:Q"], 2, "nearest:"),
+        ([C, A, "--machine", "sm_8"], 2, "unknown machine 'sm_8'"),
+        ([C, A, "--machine", "sm_75"], 3, "sm_80 or later"),
+        ([C, A, "--strategy", "identity"], 3, "does not apply"),
+        ([C, A, "--strategy", "swop"], 2, "unknown strategy"),
+        ([C], 2, "destination"),
+        (["no-such.json", A], 2, "no-such.json"),
+    ],
+)
+def test_failures(arguments, code, words, capfd):
+    assert main(["rearrange", *arguments]) == code
+    assert words.lower() in capfd.readouterr().err.lower()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "\xff"])
+def test_files_that_hold_no_layout(text, capfd, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_bytes(text.encode("latin-1"))
+    assert main(["rearrange", str(path), A]) == 2
+    assert "error:" in capfd.readouterr().err
