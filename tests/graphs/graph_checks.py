@@ -6,13 +6,24 @@ verify_pieces(read_model(model))
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 import onnx
 import onnx.parser
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
-from regweave.graphs import Model, Piece, extract_piece, find_candidates, find_pieces, read_model
+from regweave.graphs import (
+    Model,
+    Piece,
+    extract_piece,
+    find_candidates,
+    find_pieces,
+    read_model,
+    replace_pieces,
+)
 
 TOLERANCE = 2e-5
 BIG = 10**6
@@ -145,3 +156,46 @@ def chains_of(proto: onnx.ModelProto | Model, **named: object) -> tuple[Piece, .
     """The candidates of a model that are not refused."""
     model = proto if isinstance(proto, Model) else read_model(proto)
     return tuple(piece for piece in find_candidates(model, **named) if piece.refusal is None)
+
+
+def run_rewritten(model: Model, pieces: Sequence[Piece], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The rewritten model, every Region computed by the float64 reference of its piece; for small models."""
+    by_name = {f"regweave/{piece.name}": piece for piece in pieces}
+
+    class Region(OpRun):
+        op_domain = "regweave"
+
+        def _run(self, x, *extras):
+            piece = by_name[self.onnx_node.name]
+            given = {
+                piece.input: x.T if piece.transposed else x,
+                **dict(zip(piece.extra_inputs, extras, strict=True)),
+            }
+            return (piece_reference(model, piece, given).astype(np.float32),)
+
+    rewritten = replace_pieces(model, pieces)
+    return list(ReferenceEvaluator(rewritten, new_ops=[Region]).run(None, inputs))
+
+
+def restored(model: Model, pieces: Sequence[Piece]) -> onnx.ModelProto:
+    """The rewritten model with the original nodes put back in place of each Region."""
+    rewritten = replace_pieces(model, pieces)
+    by_name = {f"regweave/{piece.name}": piece for piece in pieces}
+    kept = [node for node in rewritten.graph.node if node.op_type != "Region"]
+    regions = [node for node in rewritten.graph.node if node.op_type == "Region"]
+    assert {node.name for node in regions} == set(by_name)
+    for node in regions:
+        piece = by_name[node.name]
+        source = f"{node.name}/transposed" if piece.transposed else piece.input
+        assert list(node.input) == [source, *piece.extra_inputs]
+        assert list(node.output) == [piece.output]
+        part = extract_piece(model, piece)
+        present = {tensor.name for tensor in rewritten.graph.initializer}
+        rewritten.graph.initializer.extend(t for t in part.graph.initializer if t.name not in present)
+        known = {other.name for other in kept}
+        kept.extend(other for other in part.graph.node if other.name not in known)
+    position = model.positions
+    kept.sort(key=lambda node: position.get(node.name, -1))
+    del rewritten.graph.node[:]
+    rewritten.graph.node.extend(kept)
+    return rewritten

@@ -45,6 +45,7 @@ def replace_pieces(
     chosen = list(pieces)
     owner = _owners(model, chosen)
     nodes = [node for node in model.nodes if node.name not in owner]
+    _check_closed(model, owner, nodes)
     added: list[onnx.TensorProto] = []
     for piece in chosen:
         nodes.extend(_region(piece, domain, op_type, dict(attributes(piece)) if attributes else {}))
@@ -140,6 +141,26 @@ def _owners(model: Model, pieces: Sequence[Piece]) -> dict[str, Piece]:
                 )
             owner[name] = piece
     return owner
+
+
+def _check_closed(model: Model, owner: Mapping[str, Piece], kept: Sequence[onnx.NodeProto]) -> None:
+    """Nothing outside a piece may read what is made inside it, except its output."""
+    inner = {
+        tensor: piece
+        for name, piece in owner.items()
+        for tensor in model.nodes[model.positions[name]].output
+        if tensor != piece.output
+    }
+    reads = [(f"node '{node.name}'", name) for node in kept for name in outer_reads(node)]
+    reads += [("the model", name) for name in model.outputs]
+    reads += [
+        (f"piece {piece.name}", name)
+        for piece in set(owner.values())
+        for name in (piece.input, *piece.extra_inputs)
+    ]
+    for reader, name in reads:
+        if name in inner:
+            raise VerificationError(f"{reader} reads '{name}', which is inside piece {inner[name].name}")
 
 
 def _region(piece: Piece, domain: str, op_type: str, attributes: dict[str, Any]) -> list[onnx.NodeProto]:
