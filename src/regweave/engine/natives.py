@@ -33,7 +33,7 @@ from regweave.kernels import (
     packing_steps,
 )
 from regweave.kernels.arguments import field_offset
-from regweave.kernels.elementwise import RunStructure, elementwise_kernel, run_arguments
+from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Chain, ElementwiseRun, Signature, TensorMul
 
@@ -270,7 +270,7 @@ def _loaded_chain(signature: Signature, machine: VectorMachine) -> tuple[cpu.Fun
 
 @lru_cache(maxsize=256)
 def _loaded_run(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
-    return cpu.load(elementwise_kernel(structure, machine))
+    return cpu.load(sweep_kernel(structure, machine))
 
 
 @lru_cache(maxsize=8)
