@@ -1,8 +1,10 @@
-"""The kernels: generators that speak only a machine's instruction table, so that one source serves all machines."""
+"""The kernels: generators that speak only a machine's instruction table, one source for all machines."""
 
 from regweave.kernels.activations import activate, activate_all, operation_counts
 from regweave.kernels.arguments import STREAM, chain_arguments
 from regweave.kernels.chain import chain_kernel, chain_plan
+from regweave.kernels.elementwise import run_arguments, run_kernel
+from regweave.kernels.gemm import GemmArguments, gemm_kernel, gemm_packing
 from regweave.kernels.packing import PackArguments, PackedStage, PackStep, packing_kernel, packing_steps
 from regweave.kernels.plan import ChainPlan
 from regweave.kernels.vectormath import CountingMath, NumpyMath, VectorMath
@@ -11,6 +13,7 @@ __all__ = [
     "STREAM",
     "ChainPlan",
     "CountingMath",
+    "GemmArguments",
     "NumpyMath",
     "PackArguments",
     "PackStep",
@@ -21,7 +24,11 @@ __all__ = [
     "chain_arguments",
     "chain_kernel",
     "chain_plan",
+    "gemm_kernel",
+    "gemm_packing",
     "operation_counts",
     "packing_kernel",
     "packing_steps",
+    "run_arguments",
+    "run_kernel",
 ]

@@ -1,298 +1,227 @@
-"""Kernels for element-wise work with no product: one pass over memory, whatever the number of operators.
+"""A run of element-wise work on a whole tensor: read once, written once, whatever the number of operators.
 
-How the channels lie decides what an operand with one element per channel is:
+The tensor is taken as rows of `length` elements, the last one maybe shorter:
 
-    flat      no such operand; the tensor is one plane                        x [elements]
-    rows      neighbours are channels: a vector of the operand per vector     x [M, C]
-    planes    a plane has one channel: the operand is repeated                x [batch, C, P]
-    blocks    neighbours are the channels of a block: a vector per plane      x [batch, ceil(C / lanes), P, lanes]
+    no channels       rows of any length the caller likes, a few KB          x [total] channels last     a
+    row is one vector of all channels                    x [rows, N]      operands lie beside it channels
+    first    a row is one channel of one image                      x [batch, N, P]  operands are scalars
 
-Beside constants (bias, scale) an extra input can be a *gate*: one element per image and channel, known when
-it runs, as squeeze-and-excitation computes it. For planes and blocks operands stay in a register for a whole
-plane:
-
-    for each plane: s = gate[plane]; for each vector of the part's pixels: y = x * s
-
-The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights; the
-pitches are not used, tensors are contiguous. A part does a range of rows, or of pixels of every plane.
+A row is done four vectors at a time, then one, then the last one through a mask.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import cache, lru_cache
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
-from regweave.errors import UnsupportedError
 from regweave.kernels.activations import activate_all
-from regweave.kernels.arguments import arguments_type, field_offset
+from regweave.kernels.arguments import STREAM, field_offset
 from regweave.kernels.buildermath import BuilderMath, Value
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Elementwise
-
-Form = Literal["flat", "rows", "planes", "blocks"]
+from regweave.operators import RunSignature
 
 _UNROLL = 4
-_MOST_OPERANDS = 6
-"""Operands that may sit in general registers at once."""
 
 
-@dataclass(frozen=True)
-class RunStructure:
-    """What a kernel is generated for: operators, the extra input that each reads, form and channels.
+@cache
+def run_arguments_type(extras: int, operands: int) -> type[ctypes.Structure]:
+    """The arguments for a number of extra tensors and channel operands."""
+    head = ("x", "y", "total", "length", "parts", "flags")
+    fields = [(name, ctypes.c_int64) for name in head]
+    fields += [("extras", ctypes.c_int64 * extras), ("operands", ctypes.c_int64 * operands)]
+    return type("RunArguments", (ctypes.Structure,), {"_fields_": fields})
 
-    `gates` are the extra inputs with one element per image and channel; `channels` counts padded ones too,
-    and is 0 where no operand looks at channels.
+
+def run_arguments(signature: RunSignature) -> type[ctypes.Structure]:
+    """Argument of `void run(const Args *, size_t part)`.
+
+    Addresses x, y and extras[] of `total` floats each (y may be x or an extra itself, but not overlap
+    otherwise); `length` floats per row (N, or P, or any number without channels); operands[]: addresses of
+    the channel operands, float32 [N], in the order of the operators; parts; flags: STREAM if y and 4 *
+    length are multiples of the vector's bytes and y is none of the inputs.
     """
-
-    ops: tuple[Elementwise, ...]
-    extras: tuple[int | None, ...]
-    form: Form
-    channels: int = 0
-    gates: frozenset[int] = frozenset()
-
-    def __post_init__(self) -> None:
-        assert len(self.ops) == len(self.extras), "one entry per operator"
-        assert self.form == "flat" or self.channels > 0, "channels need a number"
-        assert not self.gates or self.form in ("planes", "blocks"), "gates belong to images"
-
-    @property
-    def extra_inputs(self) -> int:
-        """How many run-time tensors are read beside x."""
-        return max((extra + 1 for extra in self.extras if extra is not None), default=0)
-
-    @property
-    def vectors(self) -> int:
-        """How many channel operands there are."""
-        return sum(op.operand == "channel" for op in self.ops)
+    return run_arguments_type(signature.extra_inputs, _channel_operands(signature))
 
 
-def run_arguments(structure: RunStructure) -> type[ctypes.Structure]:
-    """The structure that the kernel takes: `weights` are the channel operands, padded to whole vectors."""
-    return arguments_type(structure.extra_inputs, structure.vectors)
+def _channel_operands(signature: RunSignature) -> int:
+    return sum(op.operand == "channel" for op in signature.ops)
 
 
 @lru_cache(maxsize=64)
-def elementwise_kernel(structure: RunStructure, machine: VectorMachine) -> Listing:
-    """The kernel `void f(const Args *, size_t part)`. UnsupportedError for too many operands."""
-    if structure.extra_inputs + structure.vectors > _MOST_OPERANDS:
-        raise UnsupportedError(
-            f"{structure.extra_inputs + structure.vectors} operands in one element-wise run",
-            expected=f"at most {_MOST_OPERANDS}",
-        )
-    writer = _Rows if structure.form == "rows" else _Planes
-    return writer(structure, machine).write()
+def run_kernel(signature: RunSignature, machine: VectorMachine) -> Listing:
+    """The kernel of a run; see `run_arguments`."""
+    return _RunWriter(signature, machine).write()
 
 
-class _Writer:
-    """What both loops share: addresses, the part's range, a group of vectors through all operators."""
+class _RunWriter:
+    """Writes the kernel: this part's rows, in each the vectors."""
 
-    def __init__(self, structure: RunStructure, machine: VectorMachine) -> None:
-        self.s, self.machine = structure, machine
-        self.size = machine.vector_bytes
-        self.b = Builder(machine, name=f"rw_elementwise_{structure.form}", arguments=("args", "part"))
-        self.type = run_arguments(structure)
-        b = self.b
+    def __init__(self, signature: RunSignature, machine: VectorMachine) -> None:
+        self.signature, self.machine = signature, machine
+        self.b = b = Builder(machine, name="rw_run", arguments=("args", "part"))
+        self.first = signature.axis == "first" and signature.channels is not None
         self.x, self.y = b.general("x"), b.general("y")
-        self.extras = [b.general(f"extra{t}") for t in range(structure.extra_inputs)]
-        self.channel = [b.general(f"channel{t}") for t in range(structure.vectors)]
-        self.offset, self.end = b.general("offset"), b.general("end")
+        self.offset, self.left, self.row, self.rows = (
+            b.general(n) for n in ("offset", "left", "row", "rows")
+        )
+        self.extras = [b.general(f"extra{i}") for i in range(signature.extra_inputs)]
+        count = _channel_operands(signature)
+        self.operands = [b.general(f"operand{i}") for i in range(count)]
+        self.scalars = [b.vector(f"channel{i}") for i in range(count)] if self.first else []
+        self.channel = b.general("channel")
 
-    def field(self, name: str, index: int = 0) -> Memory:
-        return self.b.at("args", field_offset(self.type, name, index))
+    def _field(self, name: str, index: int = 0) -> Memory:
+        return self.b.at("args", field_offset(run_arguments(self.signature), name, index))
 
-    def load_pointers(self) -> None:
-        for variable, name, index in (
-            (self.x, "x", 0),
-            (self.y, "y", 0),
-            *((extra, "extras", t) for t, extra in enumerate(self.extras)),
-            *((channel, "weights", t) for t, channel in enumerate(self.channel)),
-        ):
-            self.b.emit("mov", variable, self.field(name, index))
-
-    def part_range(self, first: Variable, last: Variable, unit: int) -> None:
-        """rows [first, last) of this part, a multiple of `unit` rows each but for the last part."""
+    def write(self) -> Listing:
         b = self.b
-        per = b.general("per")
-        b.emit("mov", per, self.field("rows"))
-        b.emit("mov", last, per)
-        b.emit("add", per, self.field("parts"))
-        b.emit("dec", per)
-        b.emit("divide_unsigned", first, per, self._loaded(self.field("parts")))
-        b.emit("add", first, unit - 1)
-        b.emit("and", first, -unit)
-        b.emit("mov", per, first)
-        b.emit("imul", first, b["part"])
-        b.emit("min", first, last)
-        b.emit("add", per, first)
-        b.emit("min", last, per)
+        next_row, done = b.fresh_label("row"), b.fresh_label("done")
+        self._divide(done)
+        b.label(next_row)
+        self._start_row()
+        plain, row_done = b.fresh_label("cached"), b.fresh_label("row_done")
+        flags = b.general("flags")
+        b.emit("mov", flags, self._field("flags"))
+        b.emit("test", flags, STREAM)
+        b.emit("jump_zero", plain)
+        self._vectors(_UNROLL, stream=True)
+        self._vectors(1, stream=True)
+        b.label(plain)
+        self._vectors(_UNROLL, stream=False)
+        self._vectors(1, stream=False)
+        b.emit("cmp", self.left, 0)
+        b.emit("jump_equal", row_done)
+        self._masked()
+        b.label(row_done)
+        self._next_row()
+        b.emit("dec", self.rows)
+        b.emit("jump_nonzero", next_row)
+        b.label(done)
+        b.emit("fence_stores")
+        b.emit("return")
+        return b.finish()
 
-    def _loaded(self, memory: Memory) -> Variable:
-        value = self.b.general("loaded")
-        self.b.emit("mov", value, memory)
-        return value
-
-    def vectors(self, count: int, mask: Variable | None, operand) -> None:
-        """`count` vectors at `offset`: load, all operators, store. `operand(index, j)` is a channel's or
-        gate's."""
+    def _divide(self, done: str) -> None:
+        """`row` and `rows` of this part, and the pointers."""
         b = self.b
+        count, parts = b.general("count"), b.general("parts")
+        length = b.general("length")
+        b.emit("mov", count, self._field("total"))
+        b.emit("cmp", count, 0)
+        b.emit("jump_less_equal", done)
+        b.emit("mov", length, self._field("length"))
+        b.emit("add", count, length)
+        b.emit("sub", count, 1)
+        b.emit("divide_unsigned", count, count, length)
+        b.emit("mov", parts, self._field("parts"))
+        b.emit("mov", self.row, count)
+        b.emit("imul", self.row, b["part"])
+        b.emit("lea", self.rows, b.at(self.row, index=count))
+        b.emit("divide_unsigned", self.row, self.row, parts)
+        b.emit("divide_unsigned", self.rows, self.rows, parts)
+        b.emit("sub", self.rows, self.row)
+        b.emit("jump_less_equal", done)
+        b.emit("mov", self.x, self._field("x"))
+        b.emit("mov", self.y, self._field("y"))
+        for i, extra in enumerate(self.extras):
+            b.emit("mov", extra, self._field("extras", i))
+        for i, operand in enumerate(self.operands):
+            b.emit("mov", operand, self._field("operands", i))
+        start = b.general("start")
+        b.emit("mov", start, self.row)
+        b.emit("imul", start, length)
+        for pointer in (self.x, self.y, *self.extras):
+            b.emit("lea", pointer, b.at(pointer, index=start, scale=4))
+        if self.first:
+            quotient, channels = b.general("quotient"), b.general("channels")
+            b.emit("mov", channels, self.signature.channels)
+            b.emit("divide_unsigned", quotient, self.row, channels)
+            b.emit("imul", quotient, channels)
+            b.emit("mov", self.channel, self.row)
+            b.emit("sub", self.channel, quotient)
+
+    def _start_row(self) -> None:
+        """`left` elements, `offset` 0; with channels first, the row's scalars."""
+        b = self.b
+        length, before = b.general("length"), b.general("before")
+        b.emit("mov", length, self._field("length"))
+        b.emit("mov", self.left, self._field("total"))
+        b.emit("mov", before, self.row)
+        b.emit("imul", before, length)
+        b.emit("sub", self.left, before)
+        b.emit("min", self.left, length)
+        b.emit("zero", self.offset)
+        for scalar, operand in zip(self.scalars, self.operands, strict=False):
+            b.emit("broadcast", scalar, b.at(operand, index=self.channel, scale=4))
+
+    def _next_row(self) -> None:
+        b = self.b
+        step = b.general("step")
+        b.emit("mov", step, self._field("length"))
+        for pointer in (self.x, self.y, *self.extras):
+            b.emit("lea", pointer, b.at(pointer, index=step, scale=4))
+        b.emit("inc", self.row)
+        if self.first:
+            same = b.fresh_label("same_image")
+            b.emit("inc", self.channel)
+            b.emit("cmp", self.channel, self.signature.channels)
+            b.emit("jump_less", same)
+            b.emit("zero", self.channel)
+            b.label(same)
+
+    def _vectors(self, count: int, *, stream: bool) -> None:
+        """As many groups of `count` whole vectors as are left."""
+        b, size = self.b, self.machine.vector_bytes
+        top, end = b.fresh_label("vectors"), b.fresh_label("vectors_done")
+        b.label(top)
+        b.emit("cmp", self.left, count * self.machine.lanes)
+        b.emit("jump_less", end)
         math = BuilderMath(b)
+        results = []
         for j in range(count):
             value = b.vector("value")
-            self._load(value, b.at(self.x, j * self.size, index=self.offset), mask)
+            b.emit("load", value, b.at(self.x, j * size, index=self.offset))
+            results.append(self._apply(math, value, j * size, None))
+        for j, result in enumerate(results):
+            store = "store_stream" if stream else "store"
+            b.emit(store, b.at(self.y, j * size, index=self.offset), result)
+        b.emit("add", self.offset, count * size)
+        b.emit("sub", self.left, count * self.machine.lanes)
+        b.emit("jump", top)
+        b.label(end)
 
-            def load(index: int, j: int = j) -> Value:
-                extra = self.s.extras[index]
-                if extra is None or extra in self.s.gates:
-                    return operand(index, j)
-                where = b.at(self.extras[extra], j * self.size, index=self.offset)
-                if mask is None:
-                    return where
-                loaded = b.vector("extra")
-                b.emit("load_masked", loaded, where, mask)
-                return loaded
-
-            result = activate_all(math, self.s.ops, value, load)  # type: ignore[arg-type]
-            to = b.at(self.y, j * self.size, index=self.offset)
-            if mask is None:
-                b.emit("store", to, result)
-            else:
-                b.emit("store_masked", to, result, mask)
-
-    def _load(self, value: Variable, where: Memory, mask: Variable | None) -> None:
-        if mask is None:
-            self.b.emit("load", value, where)
-        else:
-            self.b.emit("load_masked", value, where, mask)
-
-    def sweep(self, operand, tail: bool) -> None:
-        """All vectors from `offset` to `end` (bytes): groups, single ones, and with `tail` the rest by a
-        mask."""
-        b, size = self.b, self.size
-        bound = b.general("bound")
-        for count in (_UNROLL, 1):
-            top, done = b.fresh_label("group"), b.fresh_label("done")
-            b.emit("lea", bound, b.at(self.offset, count * size))
-            b.emit("cmp", bound, self.end)
-            b.emit("jump_greater", done)
-            b.label(top)
-            self.vectors(count, None, operand)
-            b.emit("add", self.offset, count * size)
-            b.emit("lea", bound, b.at(self.offset, count * size))
-            b.emit("cmp", bound, self.end)
-            b.emit("jump_less_equal", top)
-            b.label(done)
-        if tail:
-            none = b.fresh_label("whole")
-            rest, mask = b.general("rest"), b.mask("rest_mask")
-            b.emit("mov", rest, self.end)
-            b.emit("sub", rest, self.offset)
-            b.emit("jump_less_equal", none)
-            b.emit("shr", rest, 2)
-            b.emit("mask_from_count", mask, rest)
-            self.vectors(1, mask, operand)
-            b.label(none)
-
-    def ordinal(self, index: int) -> int:
-        """The number of operator `index` among those with a channel operand."""
-        return sum(op.operand == "channel" for op in self.s.ops[:index])
-
-
-class _Planes(_Writer):
-    """flat, planes and blocks: operands in registers, one sweep per plane."""
-
-    def write(self) -> Listing:
-        b, blocks = self.b, self.s.form == "blocks"
-        unit = self.size if blocks else 4
-        first, last, done = b.general("first"), b.general("last"), b.fresh_label("nothing")
-        self.part_range(first, last, 1 if blocks else 64)
-        b.emit("cmp", first, last)
-        b.emit("jump_greater_equal", done)
-        for bound in (first, last):
-            b.emit("imul", bound, bound, unit)
-        pitch = self._loaded(self.field("rows"))
-        b.emit("imul", pitch, pitch, unit)
-        self.load_pointers()
-        images, planes = b.general("images"), b.general("planes")
-        b.emit("mov", images, self.field("batch"))
-        image, plane = b.fresh_label("image"), b.fresh_label("plane")
-        b.emit("test", images, images)
-        b.emit("jump_less_equal", done)
-        b.label(image)
-        per_image = self._planes_per_image()
-        b.emit("mov", planes, per_image)
-        b.label(plane)
-        held = {index: self._operand(index) for index in self._operands()}
-        b.emit("mov", self.offset, first)
-        b.emit("mov", self.end, last)
-        self.sweep(lambda index, j: held[index], tail=not blocks)
-        for pointer in (self.x, self.y, *self._tensors()):
-            b.emit("add", pointer, pitch)
-        step = self.size if blocks else 4
-        for pointer in (*self.channel, *(self.extras[gate] for gate in sorted(self.s.gates))):
-            b.emit("add", pointer, step)
-        b.emit("dec", planes)
-        b.emit("jump_nonzero", plane)
-        for pointer in self.channel:
-            b.emit("sub", pointer, step * per_image)
-        b.emit("dec", images)
-        b.emit("jump_nonzero", image)
-        b.label(done)
-        return b.finish()
-
-    def _planes_per_image(self) -> int:
-        if self.s.form == "flat":
-            return 1
-        return self.s.channels // self.machine.lanes if self.s.form == "blocks" else self.s.channels
-
-    def _operands(self) -> Sequence[int]:
-        return [
-            index
-            for index, (op, extra) in enumerate(zip(self.s.ops, self.s.extras, strict=True))
-            if op.operand == "channel" or extra in self.s.gates
-        ]
-
-    def _tensors(self) -> Sequence[Variable]:
-        return [extra for t, extra in enumerate(self.extras) if t not in self.s.gates]
-
-    def _operand(self, index: int) -> Variable:
-        """The operand of this plane in a register."""
-        extra = self.s.extras[index]
-        pointer = self.channel[self.ordinal(index)] if extra is None else self.extras[extra]
-        held = self.b.vector("operand")
-        self.b.emit("load" if self.s.form == "blocks" else "broadcast", held, self.b.at(pointer))
-        return held
-
-
-class _Rows(_Writer):
-    """rows: operands from memory beside the elements, one sweep per row."""
-
-    def write(self) -> Listing:
+    def _masked(self) -> None:
+        """The last lanes of a row."""
         b = self.b
-        first, last, done = b.general("first"), b.general("last"), b.fresh_label("nothing")
-        self.part_range(first, last, 1)
-        b.emit("sub", last, first)
-        b.emit("jump_less_equal", done)
-        self.load_pointers()
-        pitch = 4 * self.s.channels
-        b.emit("imul", first, first, pitch)
-        for pointer in (self.x, self.y, *self.extras):
-            b.emit("add", pointer, first)
-        row = b.fresh_label("row")
-        b.label(row)
-        b.emit("zero", self.offset)
-        b.emit("mov", self.end, pitch)
-        self.sweep(
-            lambda index, j: b.at(self.channel[self.ordinal(index)], j * self.size, index=self.offset),
-            tail=bool(pitch % self.size),
-        )
-        for pointer in (self.x, self.y, *self.extras):
-            b.emit("add", pointer, pitch)
-        b.emit("dec", last)
-        b.emit("jump_nonzero", row)
-        b.label(done)
-        return b.finish()
+        mask, value = b.mask("mask"), b.vector("value")
+        b.emit("mask_from_count", mask, self.left)
+        b.emit("load_masked", value, b.at(self.x, index=self.offset), mask)
+        result = self._apply(BuilderMath(b), value, 0, mask)
+        b.emit("store_masked", b.at(self.y, index=self.offset), result, mask)
+
+    def _apply(self, math: BuilderMath, value: Variable, further: int, mask: Variable | None) -> Variable:
+        """All operators on one vector, `further` bytes behind `offset`."""
+        signature = self.signature
+
+        def load(index: int) -> Value:
+            op = signature.ops[index]
+            if op.operand == "channel":
+                number = sum(other.operand == "channel" for other in signature.ops[:index])
+                if self.first:
+                    return self.scalars[number]
+                return self._operand(self.operands[number], further, mask)
+            extra = signature.extras[index]
+            assert extra is not None
+            return self._operand(self.extras[extra], further, mask)
+
+        return activate_all(math, signature.ops, value, load)  # type: ignore[arg-type]
+
+    def _operand(self, base: Variable, further: int, mask: Variable | None) -> Value:
+        where = self.b.at(base, further, index=self.offset)
+        if mask is None:
+            return where
+        value = self.b.vector("operand")
+        self.b.emit("load_masked", value, where, mask)
+        return value

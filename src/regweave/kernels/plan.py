@@ -18,8 +18,10 @@ from itertools import pairwise
 from regweave.kernels.geometry import Geometry, Panel
 from regweave.operators import Signature
 
-#: Most rows of one block: beyond this nothing is gained, and small problems would not divide over threads.
+#: Most rows of one block of several stages: more gain nothing.
 _MOST_ROWS = 96
+#: Most rows of one block of a single product, where no intermediate has to stay in a cache.
+SINGLE_ROWS = 336
 #: Strides of this many bytes would put all rows of a tile into one set of the first-level cache.
 _PAGE = 4096
 
@@ -74,7 +76,8 @@ def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
     largest = max(4 * (k + n) for k, n in pairwise(widths))
     panel = max(4 * k * geometry.columns for k in widths[:-1])
     rows = max(geometry.cache_bytes - panel, geometry.cache_bytes // 4) // largest
-    block = max(1, min(_MOST_ROWS, rows) // geometry.scalars) * geometry.scalars
+    most = SINGLE_ROWS if stages == 1 else min(_MOST_ROWS, rows)
+    block = max(1, most // geometry.scalars) * geometry.scalars
     sizes = [block * max(pitches[parity::2], default=0) for parity in (0, 1)]
     lines = geometry.scalars * -(-widths[0] * 4 // 64)
     return ChainPlan(

@@ -1,0 +1,280 @@
+"""One product of any size: C = epilogue(A @ B), sizes known only at run time.
+
+    c [M, N] = epilogue(a [M, K] @ b [K, N])          one kernel per epilogue and machine
+
+B is packed first (`gemm_packing`), into panels of 64 columns that are K rows long; A is read where it is.
+The loops are those of a chain with a single stage: blocks of 336 rows, in them panels, in them tiles of 6 x
+64. What was measured against blocking over K as well: a panel of K = 25088 (6.4 MB) still runs at 94 % of
+the peak, because it is read straight on and once per 6 rows, and results would have to be written and read
+again at each step over K.
+
+Work is divided over parts by tiles of rows, or by panels where there are too few rows: then each part reads
+only its own share of B, which is what a product with few rows is bound by.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+
+import numpy as np
+
+from regweave.assembly import Listing
+from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.arguments import STREAM, field_offset
+from regweave.kernels.epilogue import Columns, Epilogue
+from regweave.kernels.geometry import Geometry, geometry_of
+from regweave.kernels.packing import PackStep
+from regweave.kernels.places import Strided
+from regweave.kernels.plan import SINGLE_ROWS
+from regweave.kernels.scalars import Rows
+from regweave.kernels.stage import Ahead, Stage
+from regweave.kernels.workspace import Workspace
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Elementwise
+
+#: Rows are divided over parts if there are at least this many tiles for each; else panels are.
+_TILES_EACH = 4
+_MOST_EXTRAS = 4
+
+
+class GemmArguments(ctypes.Structure):
+    """Argument of a GEMM kernel: `void gemm(const GemmArguments *, size_t part)`.
+
+    Addresses and bytes from row to row of a, c and the extra tensors (TensorAdd, TensorMul: [M, N], in the
+    order of the epilogue); m, n, k >= 0; packed: address of the packed B; flags: STREAM.
+    """
+
+    _fields_ = (
+        *(
+            (name, ctypes.c_int64)
+            for name in ("a", "c", "packed", "a_pitch", "c_pitch", "m", "n", "k", "parts", "flags")
+        ),
+        ("extras", ctypes.c_int64 * _MOST_EXTRAS),
+        ("extra_pitch", ctypes.c_int64),
+    )
+
+
+def gemm_packing(
+    b: np.ndarray, operands: tuple[np.ndarray, ...], machine: VectorMachine, parts: int = 1
+) -> tuple[int, tuple[tuple[PackStep, ...], ...]]:
+    """(bytes of the packed B, the steps of each part) for b [K, N] of any strides and channel operands [N].
+
+    Memory must start at a multiple of 64 bytes. All parts must have packed before a kernel starts.
+    """
+    g = geometry_of(machine.name)
+    k, n = b.shape
+    panels = -(-n // g.columns)
+    step = g.panel_bytes * (k + len(operands))
+    shares = []
+    for part in range(parts):
+        first, last = panels * part // parts, panels * (part + 1) // parts
+        columns = slice(first * g.columns, min(n, last * g.columns))
+        matrices = [b[:, columns], *(operand[None, columns] for operand in operands)]
+        row, steps = first * step, []
+        for matrix in matrices if last > first else ():
+            if matrix.size:
+                steps.append(PackStep(row, matrix, g.columns, step))
+            row += g.panel_bytes * matrix.shape[0]
+        shares.append(tuple(steps))
+    return panels * step, tuple(shares)
+
+
+@lru_cache(maxsize=64)
+def gemm_kernel(epilogue: tuple[Elementwise, ...], machine: VectorMachine) -> Listing:
+    """The kernel of `epilogue(a @ b)`: see GemmArguments. K = 0 is not its business (nothing would be summed)."""
+    geometry = geometry_of(machine.name)
+    w = Workspace(machine, geometry, "rw_gemm")
+    return _GemmDriver(w, geometry, Epilogue(epilogue, by_vector=True)).write()
+
+
+class _GemmDriver:
+    """Writes the kernel: this part's rows and panels, then block by block the stage's routines."""
+
+    def __init__(self, w: Workspace, geometry: Geometry, epilogue: Epilogue) -> None:
+        self.w, self.b, self.g, self.epilogue = w, w.b, geometry, epilogue
+
+    def write(self) -> Listing:
+        w, b = self.w, self.b
+        top, done = b.fresh_label("block"), b.fresh_label("done")
+        b.emit("mov", w.slot("args"), b["args"])
+        self._divide(done)
+        b.label(top)
+        self._take_block(done)
+        self._panels()
+        b.emit("jump", top)
+        b.label(done)
+        b.emit("fence_stores")
+        b.emit("return")
+        return w.finish()
+
+    def _field(self, name: str, index: int = 0, args: Variable | None = None) -> Memory:
+        if args is None:
+            args = self.b.general("arguments")
+            self.b.emit("mov", args, self.w.slot("args"))
+        return self.b.at(args, field_offset(GemmArguments, name, index))
+
+    def _divide(self, done: str) -> None:
+        """Slots next_row, last_row, first_panel, last_panel: this part's share."""
+        b, w, g = self.b, self.w, self.g
+        args, part = b["args"], b["part"]
+        tiles, panels, parts, divisor = (b.general(s) for s in ("tiles", "panels", "parts", "divisor"))
+        by_panel, divided = b.fresh_label("by_panel"), b.fresh_label("divided")
+        b.emit("mov", tiles, self._field("m", args=args))
+        b.emit("add", tiles, g.scalars - 1)
+        b.emit("mov", divisor, g.scalars)
+        b.emit("divide_unsigned", tiles, tiles, divisor)
+        b.emit("mov", panels, self._field("n", args=args))
+        b.emit("add", panels, g.columns - 1)
+        b.emit("shr", panels, g.columns.bit_length() - 1)
+        b.emit("mov", parts, self._field("parts", args=args))
+        b.emit("mov", w.slot("first_panel"), 0)
+        b.emit("mov", w.slot("last_panel"), panels)
+        b.emit("mov", w.slot("next_row"), 0)
+        b.emit("mov", divisor, self._field("m", args=args))
+        b.emit("mov", w.slot("last_row"), divisor)
+        b.emit("imul", divisor, parts, _TILES_EACH)
+        b.emit("cmp", tiles, divisor)
+        b.emit("jump_less", by_panel)
+        first, last = self._share(tiles, part, parts)
+        b.emit("imul", first, first, g.scalars)
+        b.emit("imul", last, last, g.scalars)
+        b.emit("mov", w.slot("next_row"), first)
+        b.emit("mov", divisor, self._field("m", args=args))
+        b.emit("min", last, divisor)
+        b.emit("mov", w.slot("last_row"), last)
+        b.emit("jump", divided)
+        b.label(by_panel)
+        first, last = self._share(panels, part, parts)
+        b.emit("mov", w.slot("first_panel"), first)
+        b.emit("mov", w.slot("last_panel"), last)
+        b.emit("cmp", first, last)
+        b.emit("jump_equal", done)
+        b.label(divided)
+
+    def _share(self, count: Variable, part: Variable, parts: Variable) -> tuple[Variable, Variable]:
+        """(count * part / parts, count * (part + 1) / parts)."""
+        b = self.b
+        first, last = b.general("first"), b.general("last")
+        b.emit("mov", first, count)
+        b.emit("imul", first, part)
+        b.emit("lea", last, b.at(first, index=count))
+        b.emit("divide_unsigned", first, first, parts)
+        b.emit("divide_unsigned", last, last, parts)
+        return first, last
+
+    def _take_block(self, done: str) -> None:
+        """Slots begin and count: the next block of rows."""
+        b, w = self.b, self.w
+        begin, count, most = b.general("begin"), b.general("count"), b.general("most")
+        b.emit("mov", begin, w.slot("next_row"))
+        b.emit("mov", count, w.slot("last_row"))
+        b.emit("sub", count, begin)
+        b.emit("jump_less_equal", done)
+        b.emit("mov", most, SINGLE_ROWS)
+        b.emit("min", count, most)
+        b.emit("mov", w.slot("begin"), begin)
+        b.emit("mov", w.slot("count"), count)
+        b.emit("add", begin, count)
+        b.emit("mov", w.slot("next_row"), begin)
+
+    def _panels(self) -> None:
+        """The stage's slots for this block, then its routines: full panels, and the narrow one if it is ours."""
+        b, w, g = self.b, self.w, self.g
+        args, value = b.general("arguments"), b.general("value")
+        b.emit("mov", args, w.slot("args"))
+        self._set_row(args, "a", "a_pitch", "source", "pitch", panels=False)
+        self._set_row(args, "c", "c_pitch", "out", "out_pitch", panels=True)
+        for t in range(self.epilogue.tensors):
+            self._set_row(args, ("extras", t), "extra_pitch", f"extra{t}", "extra_pitch", panels=True)
+        b.emit("mov", value, self._field("k", args=args))
+        b.emit("mov", w.slot("k"), value)
+        b.emit("add", value, self.epilogue.channels)
+        b.emit("imul", value, value, g.panel_bytes)
+        b.emit("imul", value, w.slot("first_panel"))
+        b.emit("add", value, self._field("packed", args=args))
+        b.emit("mov", w.slot("panel"), value)
+        full, last, no_full, no_narrow = b.general("full"), b.general("last"), "no_full", "no_narrow"
+        b.emit("mov", full, self._field("n", args=args))
+        b.emit("shr", full, g.columns.bit_length() - 1)
+        b.emit("mov", w.slot("full_panels"), full)
+        b.emit("mov", last, w.slot("last_panel"))
+        b.emit("min", full, last)
+        b.emit("sub", full, w.slot("first_panel"))
+        b.emit("jump_less_equal", no_full)
+        b.emit("mov", w.slot("panels"), full)
+        self._call_full()
+        b.label(no_full)
+        b.emit("mov", last, w.slot("last_panel"))
+        b.emit("cmp", last, w.slot("full_panels"))
+        b.emit("jump_less_equal", no_narrow)
+        self._set_narrow()
+        w.call(self._stage(stream=False, narrow=True))
+        b.label(no_narrow)
+
+    def _set_row(
+        self,
+        args: Variable,
+        name: str | tuple[str, int],
+        pitch: str,
+        slot: str,
+        pitch_slot: str,
+        *,
+        panels: bool,
+    ) -> None:
+        """A matrix's first element of this block, of the part's first panel if `panels`."""
+        b, w = self.b, self.w
+        start, step = b.general("start"), b.general("step")
+        b.emit("mov", step, self._field(pitch, args=args))
+        b.emit("mov", w.slot(pitch_slot), step)
+        b.emit("mov", start, w.slot("begin"))
+        b.emit("imul", start, step)
+        b.emit("add", start, self._field(*((name,) if isinstance(name, str) else name), args=args))
+        if panels:
+            b.emit("imul", step, w.slot("first_panel"), self.g.panel_bytes)
+            b.emit("add", start, step)
+        b.emit("mov", w.slot(slot), start)
+
+    def _call_full(self) -> None:
+        b, w = self.b, self.w
+        plain, called, flags = b.fresh_label("cached"), b.fresh_label("called"), b.general("flags")
+        b.emit("mov", flags, self._field("flags"))
+        b.emit("test", flags, STREAM)
+        b.emit("jump_zero", plain)
+        w.call(self._stage(stream=True, narrow=False))
+        b.emit("jump", called)
+        b.label(plain)
+        w.call(self._stage(stream=False, narrow=False))
+        b.label(called)
+
+    def _set_narrow(self) -> None:
+        """Slots vectors, full_bytes, rest and panels for the N % 64 columns of the narrow panel."""
+        b, w, g = self.b, self.w, self.g
+        columns, value = b.general("columns"), b.general("value")
+        b.emit("mov", w.slot("panels"), 1)
+        b.emit("mov", columns, self._field("n"))
+        b.emit("and", columns, g.columns - 1)
+        b.emit("lea", value, b.at(columns, g.lanes - 1))
+        b.emit("shr", value, g.lanes.bit_length() - 1)
+        b.emit("mov", w.slot("vectors"), value)
+        b.emit("mov", value, columns)
+        b.emit("and", value, g.lanes - 1)
+        b.emit("mov", w.slot("rest"), value)
+        b.emit("sub", columns, value)
+        b.emit("shl", columns, 2)
+        b.emit("mov", w.slot("full_bytes"), columns)
+
+    def _stage(self, *, stream: bool, narrow: bool) -> Stage:
+        g = self.g
+        return Stage(
+            scalars=Rows(),
+            place=Strided(),
+            extras=Strided(),
+            epilogue=self.epilogue,
+            widths=tuple(range(1, g.vectors + 1)) if narrow else (g.vectors,),
+            pitch=g.panel_bytes,
+            columns=Columns(None, None) if narrow else Columns(g.vectors, ()),
+            stream=stream,
+            claim=not narrow,
+            ahead=Ahead(0, 0, apart=False),
+        )
