@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -105,11 +104,12 @@ def alphabet_of(session) -> list[str]:
     return ["", *session.get_modelmeta().custom_metadata_map["character"].split("\n"), " "]
 
 
-def text_of(scores: np.ndarray, alphabet: Sequence[str]) -> str:
+def text_of(scores: np.ndarray, alphabet: list[str]) -> str:
     """The text in `scores` [1, steps, classes]: the best class of each step, repetitions read once."""
     best = scores[0].argmax(axis=1)
     first = np.concatenate(([True], best[1:] != best[:-1]))
-    return "".join(alphabet[number] for number in best[first].tolist())
+    numbers: list[int] = best[first].tolist()
+    return "".join(alphabet[number] for number in numbers)
 
 
 if __name__ == "__main__":
