@@ -3,10 +3,10 @@
 from regweave.kernels.activations import activate, activate_all, operation_counts
 from regweave.kernels.arguments import STREAM, chain_arguments
 from regweave.kernels.chain import chain_kernel, chain_plan
-from regweave.kernels.elementwise import run_arguments, run_kernel
 from regweave.kernels.gemm import GemmArguments, gemm_kernel, gemm_packing
 from regweave.kernels.packing import PackArguments, PackedStage, PackStep, packing_kernel, packing_steps
 from regweave.kernels.plan import ChainPlan
+from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
 from regweave.kernels.vectormath import CountingMath, NumpyMath, VectorMath
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "PackArguments",
     "PackStep",
     "PackedStage",
+    "RunStructure",
     "VectorMath",
     "activate",
     "activate_all",
@@ -30,5 +31,5 @@ __all__ = [
     "packing_kernel",
     "packing_steps",
     "run_arguments",
-    "run_kernel",
+    "sweep_kernel",
 ]

@@ -42,7 +42,7 @@ class GemmArguments(ctypes.Structure):
     """Argument of a GEMM kernel: `void gemm(const GemmArguments *, size_t part)`.
 
     Addresses and bytes from row to row of a, c and the extra tensors (TensorAdd, TensorMul: [M, N], in the
-    order of the epilogue); m, n, k >= 0; packed: address of the packed B; flags: STREAM.
+    order of the epilogue); m, n >= 0, k >= 1; packed: address of the packed B; flags: STREAM.
     """
 
     _fields_ = (
