@@ -72,9 +72,12 @@ class Natives:
 
     def can_block(self, piece: Piece) -> bool:
         """Whether a piece has a blocked variant: images in, images of the same size out."""
-        if self.block != self.machine.lanes or piece.channel_axis != 1 or not piece.widths:
-            return piece.kind == "elementwise" and self.block > 0 and _is_flat(piece) and _keeps_image(piece)
-        return _keeps_image(piece)
+        if self.block != self.machine.lanes or not _keeps_image(piece):
+            return False
+        if piece.kind == "elementwise":
+            return _is_flat(piece) or piece.channel_axis == 1
+        # One pixel per image: pieces say rows then, and a block of channels is a part of a row.
+        return piece.channel_axis == 1 or _is_one_pixel(piece)
 
     def build(self, piece: Piece, name: str, *, blocked: bool = False) -> Native:
         """The operator of op type `name` for a piece. UnsupportedError where no kernel can be made."""
@@ -125,7 +128,7 @@ class Natives:
             x_pitch=self._pitch(chain.order, first),
             y_pitch=self._pitch(chain.order, last),
             places=PLACES,
-            output=_output(piece, last),
+            output=_output(piece, last if blocked else None),
             extras=tuple(extras),
             parts=self._parts(),
             unit=max(1, PART_FLOPS // max(flops, 1)),
@@ -203,12 +206,12 @@ def _keeps_image(piece: Piece) -> bool:
     dims, shape = piece.output_dims, piece.input_shape
     if dims is None or shape is None or len(shape) != 4 or len(dims) != 4 or piece.transposed:
         return False
-    return (dims[0], dims[2], dims[3]) == (Axis(0), Axis(2), Axis(3)) or (
-        all(
-            (isinstance(dim, Axis) and dim.index == axis) or dim == shape[axis]
-            for axis, dim in enumerate(dims)
-        )
-    )
+    return isinstance(shape[1], int) and all(dims[axis] in (Axis(axis), shape[axis]) for axis in (0, 2, 3))
+
+
+def _is_one_pixel(piece: Piece) -> bool:
+    shape = piece.input_shape
+    return shape is not None and len(shape) == 4 and shape[2:] == (1, 1) and shape[1] == piece.widths[0]
 
 
 def _axis(piece: Piece) -> int:
@@ -228,7 +231,7 @@ def _output(piece: Piece, channels: int | None) -> tuple[OutputDim, ...]:
         Same(dim.index) if isinstance(dim, Axis) else Rest() if isinstance(dim, RestOfShape) else dim
         for dim in dims
     )
-    if channels is not None and piece.channel_axis == 1 and len(rule) > 1 and isinstance(rule[1], int):
+    if channels is not None:
         return (rule[0], channels, *rule[2:])
     return rule
 
