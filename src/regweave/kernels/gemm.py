@@ -21,6 +21,7 @@ import numpy as np
 
 from regweave.assembly import Listing
 from regweave.assembly.variables import Memory, Variable
+from regweave.errors import UnsupportedError
 from regweave.kernels.arguments import STREAM, field_offset
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.geometry import Geometry, geometry_of
@@ -35,7 +36,7 @@ from regweave.operators import Elementwise
 
 #: Rows are divided over parts if there are at least this many tiles for each; else panels are.
 _TILES_EACH = 4
-_MOST_EXTRAS = 4
+MOST_EXTRAS = 4
 
 
 class GemmArguments(ctypes.Structure):
@@ -50,7 +51,7 @@ class GemmArguments(ctypes.Structure):
             (name, ctypes.c_int64)
             for name in ("a", "c", "packed", "a_pitch", "c_pitch", "m", "n", "k", "parts", "flags")
         ),
-        ("extras", ctypes.c_int64 * _MOST_EXTRAS),
+        ("extras", ctypes.c_int64 * MOST_EXTRAS),
         ("extra_pitch", ctypes.c_int64),
     )
 
@@ -82,7 +83,12 @@ def gemm_packing(
 
 @lru_cache(maxsize=64)
 def gemm_kernel(epilogue: tuple[Elementwise, ...], machine: VectorMachine) -> Listing:
-    """The kernel of `epilogue(a @ b)`: see GemmArguments. K = 0 is not its business (nothing would be summed)."""
+    """The kernel of `epilogue(a @ b)`: see GemmArguments; K >= 1.
+
+    Errors: UnsupportedError for machines without kernels, or more than four extra tensors.
+    """
+    if sum(op.operand == "tensor" for op in epilogue) > MOST_EXTRAS:
+        raise UnsupportedError("too many extra tensors for one product", expected=f"at most {MOST_EXTRAS}")
     geometry = geometry_of(machine.name)
     w = Workspace(machine, geometry, "rw_gemm")
     return _GemmDriver(w, geometry, Epilogue(epilogue, by_vector=True)).write()
@@ -179,14 +185,14 @@ class _GemmDriver:
         b.emit("mov", w.slot("next_row"), begin)
 
     def _panels(self) -> None:
-        """The stage's slots for this block, then its routines: full panels, and the narrow one if it is ours."""
+        """The stage's slots for this block, then its routines: full panels, the narrow one if it is ours."""
         b, w, g = self.b, self.w, self.g
         args, value = b.general("arguments"), b.general("value")
         b.emit("mov", args, w.slot("args"))
-        self._set_row(args, "a", "a_pitch", "source", "pitch", panels=False)
-        self._set_row(args, "c", "c_pitch", "out", "out_pitch", panels=True)
+        self._set_row(args, ("a", 0), "source", "a_pitch", "pitch", panels=False)
+        self._set_row(args, ("c", 0), "out", "c_pitch", "out_pitch", panels=True)
         for t in range(self.epilogue.tensors):
-            self._set_row(args, ("extras", t), "extra_pitch", f"extra{t}", "extra_pitch", panels=True)
+            self._set_row(args, ("extras", t), f"extra{t}", "extra_pitch", "extra_pitch", panels=True)
         b.emit("mov", value, self._field("k", args=args))
         b.emit("mov", w.slot("k"), value)
         b.emit("add", value, self.epilogue.channels)
@@ -215,9 +221,9 @@ class _GemmDriver:
     def _set_row(
         self,
         args: Variable,
-        name: str | tuple[str, int],
-        pitch: str,
+        matrix: tuple[str, int],
         slot: str,
+        pitch: str,
         pitch_slot: str,
         *,
         panels: bool,
@@ -229,7 +235,7 @@ class _GemmDriver:
         b.emit("mov", w.slot(pitch_slot), step)
         b.emit("mov", start, w.slot("begin"))
         b.emit("imul", start, step)
-        b.emit("add", start, self._field(*((name,) if isinstance(name, str) else name), args=args))
+        b.emit("add", start, self._field(*matrix, args=args))
         if panels:
             b.emit("imul", step, w.slot("first_panel"), self.g.panel_bytes)
             b.emit("add", start, step)
