@@ -79,8 +79,7 @@ class Builder(Recorder):
         scale: int = 1,
         repeat: bool = False,
     ) -> Memory:
-        """Memory at base + index * scale + offset (bytes). With `repeat` its one element goes to all
-        lanes."""
+        """Memory at base + index * scale + offset (bytes); `repeat` gives its one element to all lanes."""
         base = self[base] if isinstance(base, str) else base
         index = self[index] if isinstance(index, str) else index
         for variable in (base, index):
@@ -120,15 +119,14 @@ class Builder(Recorder):
         return Memory("m", self.machine.frame_register, start)
 
     def emit(self, name: str, *operands: Any) -> None:
-        """Add the operation `name` of the machine's table; AssemblyError if it does not take these
-        operands."""
+        """Add an operation of the machine's table; AssemblyError if it does not take these operands."""
         try:
             form = self._known[(name, *[o.kind for o in operands])]
         except (KeyError, AttributeError):
-            patterns = self.machine.table[name].patterns
-            label = any(c.letters == ("l",) for pattern in patterns for c in pattern.constraints)
-            operands = tuple(self._operand(name, operand, label) for operand in operands)
-            form = self.machine.table.form(name, self._kinds(operands, patterns))
+            instruction = self.machine.table[name]
+            label = instruction.takes_label
+            operands = tuple([self._operand(name, operand, label) for operand in operands])
+            form = self.machine.table.form(name, self._kinds(operands, instruction.patterns))
         if form.special:
             self._record_special(form, operands)
             return
@@ -148,11 +146,16 @@ class Builder(Recorder):
 
         Text takes its operands' classes from the variables given.
         """
-        bound = tuple(self._operand("template", operand, False) for operand in operands)
-        if isinstance(pattern, str):
-            words = " ".join(f"operand{i}:{operand.kind or 'v'}" for i, operand in enumerate(bound))
-            pattern = Pattern(words, tuple(line.strip() for line in pattern.splitlines() if line.strip()))
-        form = self.machine.table.bind("template", (pattern,), self._kinds(bound, (pattern,)))
+        bound = [self._operand("template", operand, False) for operand in operands]
+        key = (str(pattern), *(operand.kind for operand in bound))
+        form = self.machine.table.templates.get(key)
+        if form is None:
+            if isinstance(pattern, str):
+                words = " ".join(f"operand{i}:{operand.kind or 'v'}" for i, operand in enumerate(bound))
+                pattern = Pattern(words, tuple(line.strip() for line in pattern.splitlines() if line.strip()))
+            form = self.machine.table.bind("template", (pattern,), self._kinds(bound, (pattern,)))
+            if "" not in key:
+                self.machine.table.templates[key] = form
         self._record_special(form, bound)
 
     def call_pointer(self, function: Variable, *arguments: Any, result: Variable | None = None) -> None:
@@ -228,8 +231,10 @@ class Builder(Recorder):
 
     def _operand(self, name: str, operand: Any, label: bool) -> Any:
         """An operand as the analysis wants it: names looked up, numbers and labels wrapped."""
-        if isinstance(operand, (Variable, Memory, Immediate, Label)):
+        if type(operand) is Variable or isinstance(operand, (Memory, Immediate, Label)):
             return operand
+        if type(operand) is int:
+            return Immediate(operand)
         if isinstance(operand, str):
             return Label(operand, f".L{self.name}_{operand}") if label else self[operand]
         try:
@@ -242,9 +247,10 @@ class Builder(Recorder):
                 fix="constant(x) makes a float a memory operand" if isinstance(operand, float) else None,
             ) from None
 
-    def _kinds(self, operands: Sequence[Any], patterns: Sequence[Pattern]) -> tuple[str, ...]:
+    def _kinds(self, operands: Sequence[Any], patterns: Sequence[Pattern]) -> list[str]:
         """The operands' kinds; variables that nobody knows yet are registered as their constraint says."""
-        if not all(operand.kind for operand in operands):
+        kinds = [operand.kind for operand in operands]
+        if "" in kinds:
             for pattern in patterns:
                 bound = [constraint for constraint in pattern.constraints if not constraint.scratch]
                 if len(bound) == len(operands):
@@ -254,7 +260,8 @@ class Builder(Recorder):
                             class_name = self._letters[letter]
                             self._register(operand, class_name, constraint.count, constraint.alignment)
                     break
-        return tuple(operand.kind or "?" for operand in operands)
+            kinds = [operand.kind or "?" for operand in operands]
+        return kinds
 
 
 def _check_symbol(name: str) -> None:

@@ -81,8 +81,7 @@ def interfere(program: Program, flow: Flow) -> Interference:
 
 
 def colour(program: Program, interference: Interference, order: Sequence[int]) -> Registers:
-    """Registers for all variables, taken in `order` (pinned ones first); Stuck at the first that finds
-    none."""
+    """Registers for all variables, taken in `order`, pinned ones first; Stuck where there is none."""
     variables, beside, blocked = program.variables, interference.beside, interference.blocked
     withheld = {program.machine.frame_register} if program.stack_bytes is not None else set()
     tenants: dict[str, int] = {}

@@ -1,5 +1,4 @@
-"""The two errors that need the whole analysis to explain: registers ran out, and a read of what was never
-written."""
+"""The two errors that take the whole analysis to explain: out of registers, and reads of nothing."""
 
 from __future__ import annotations
 

@@ -46,8 +46,10 @@ class Flow:
 
 
 def solve(program: Program) -> Flow:
-    """Blocks and live sets of a program; AssemblyError for unknown labels, recursion, or code that falls into
-    a routine."""
+    """Blocks and live sets of a program.
+
+    AssemblyError for unknown labels, recursion, or code that falls into a routine.
+    """
     blocks = _blocks(program)
     routines = tuple(dict.fromkeys(b.callee for b in blocks if b.callee is not None))
     regions = {0: _region(program, blocks, 0)}

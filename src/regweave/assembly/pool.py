@@ -20,8 +20,7 @@ class Pool:
         return self._symbols.setdefault((content, align), f".L{self._name}_data{len(self._symbols)}")
 
     def text(self) -> str:
-        """The section as assembly text, most aligned first so that no space is lost; empty if there is
-        none."""
+        """The section as assembly text, most aligned first to lose no space; empty without constants."""
         if not self._symbols:
             return ""
         lines = [".section .rodata"]

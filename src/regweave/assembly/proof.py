@@ -19,7 +19,7 @@ State = dict[str, Variable]
 
 
 def prove(listing: Listing) -> int:
-    """Check a listing's registers; returns the number of reads checked. VerificationError at the first wrong
+    """Check a listing's registers; the number of reads checked, or VerificationError at the first wrong
     one."""
     walk = _Walk(listing)
     start = {run[0]: v for v, run in listing.registers.items() if v in listing.program.arguments}
@@ -99,8 +99,9 @@ class _Walk:
         self.checked += 1
         held = state.get(register)
         if held is not variable:
+            found = repr(held.name) if held else "nothing known"
             raise VerificationError(
-                f"{register} should hold {variable.name!r} but holds {held.name if held else 'nothing known'!r}",
+                f"{register} should hold {variable.name!r} but holds {found}",
                 where=f"{self.program.name}, {self.program.describe(i)}",
             )
 

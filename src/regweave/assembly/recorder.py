@@ -164,8 +164,7 @@ class Recorder:
         return Memory(kind, self.machine.data_base(self._pool.place(content, align)))
 
     def _note_flags(self, form: Form) -> None:
-        """Check that flags are read right behind what set them: nothing between may change them, no label
-        either."""
+        """Check that flags are read right behind what set them, with no label between."""
         if form.flags != "read":
             self._flags = "set" if form.flags == "set" else form.name
         elif self._flags != "set":

@@ -38,8 +38,7 @@ _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?\Z")
 
 
 def parse_text(text: str, machine: AssemblyMachine) -> Builder:
-    """A builder with the program of `text`; AssemblyError with the line number where it cannot be
-    understood."""
+    """A builder with the program of `text`; AssemblyError with the line that cannot be understood."""
     builder: Builder | None = None
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition(";")[0].strip()

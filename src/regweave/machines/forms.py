@@ -222,6 +222,8 @@ class Table:
         self.moves = frozenset(moves)
         #: (name, *kinds) -> Form; a builder looks here first.
         self.forms: dict[tuple[str, ...], Form] = {}
+        #: Likewise for templates that are not in the table: (text, *kinds) -> Form.
+        self.templates: dict[tuple[str, ...], Form] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self.instructions

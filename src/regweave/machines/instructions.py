@@ -45,8 +45,7 @@ _OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)(\d*)(?:@(\d+))?\Z")
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand's constraint: its name, the letters it may be, how many registers, their alignment, scratch
-    or not."""
+    """An operand's constraint: name, letters it may be, registers and their alignment, scratch or not."""
 
     name: str
     letters: tuple[str, ...]
@@ -68,8 +67,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Token:
-    """One operand's appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a
-    registered name."""
+    """An appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a register's name."""
 
     target: int | str
     role: str
@@ -108,8 +106,7 @@ class Line:
 
 @dataclass
 class Access:
-    """Where an entry's lines first write, last write and last read an operand; `read`: its old value is
-    used."""
+    """Where an entry first writes, last writes and last reads an operand; `read`: it needs the old value."""
 
     first_write: int | None = None
     last_write: int | None = None
@@ -237,3 +234,8 @@ class Instruction:
     patterns: tuple[Pattern, ...]
     meaning: Callable[..., Any] | None = None
     help: str = ""
+
+    @cached_property
+    def takes_label(self) -> bool:
+        """Whether its operand is a place in the program."""
+        return any(operand.letters == ("l",) for pattern in self.patterns for operand in pattern.constraints)

@@ -53,7 +53,7 @@ def test_no_bad_line_ends_the_process(handled):
 from regweave.devices.cpu import assembler, load_text
 from regweave.errors import AssemblyError
 if not {handled}:
-    assembler.install = lambda: None
+    assembler.install = lambda context: None
 head = {HEAD!r}
 for line in {list(BAD)!r}:
     try:
@@ -79,7 +79,7 @@ def test_the_unguarded_assembler_does_end_the_process():
     """Why all this is needed; if LLVM ever stops doing it, `diagnostics` can go."""
     code = f"""
 from regweave.devices.cpu import assembler
-assembler.install = lambda: None
+assembler.install = lambda context: None
 assembler.emit({HEAD + "foo"!r})
 print("alive")
 """

@@ -24,41 +24,44 @@ _PLACE = re.compile(r"<inline asm>:(\d+):(\d+): (?:error: )?([^\n]*)")
 _CHILD = """
 import sys
 from regweave.devices.cpu import assembler
-assembler.install = lambda: None
+assembler.install = lambda context: None
 assembler.emit(sys.stdin.read())
 """
 
 
+#: The object format that `objects` reads, whatever the system's own.
+_TRIPLE = "x86_64-unknown-linux-gnu"
+
+
 @cache
-def _tools() -> tuple[Any, str, Diagnostics | None]:
-    """LLVM's target machine, its triple, and the diagnostics (None: errors would end the process)."""
+def _tools() -> tuple[Any, Any, Diagnostics | None]:
+    """LLVM's target machine, a context of our own, and its diagnostics (None: errors would end the
+    process)."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
-    target = llvm.Target.from_default_triple()
-    if not target.triple.startswith("x86_64"):
-        raise DeviceError(
-            f"this processor is {target.triple.partition('-')[0]}, not x86_64", fix="use the portable device"
-        )
-    return target.create_target_machine(reloc="pic", jit=False), target.triple, install()
+    try:
+        target = llvm.Target.from_triple(_TRIPLE)
+    except RuntimeError:
+        raise DeviceError("this processor is not an x86-64 one", fix="use the portable device") from None
+    context = llvm.create_context()
+    return target.create_target_machine(reloc="pic", jit=False), context, install(context)
 
 
 def emit(text: str) -> bytes:
-    """The object file of an assembly text. Errors go to the diagnostics, or end the process if there are
-    none."""
+    """The object file of a text. Errors go to the diagnostics; without those they end the process."""
     import llvmlite.binding as llvm
 
-    machine, triple, _ = _tools()
+    machine, context, _ = _tools()
     quoted = text.replace("\\", "\\5c").replace('"', "\\22").replace("\n", "\\0a")
-    module = llvm.parse_assembly(f'target triple = "{triple}"\nmodule asm "{quoted}"\n')
+    module = llvm.parse_assembly(f'target triple = "{_TRIPLE}"\nmodule asm "{quoted}"\n', context)
     return machine.emit_object(module)
 
 
 def assemble(text: str, *, name: str = "listing") -> bytes:
-    """The ELF object of an assembly text (Intel syntax wants its directive); AssemblyError with the offending
-    line."""
+    """The ELF object of an assembly text in the syntax it names; AssemblyError with the offending line."""
     with _LOCK:
         diagnostics = _tools()[2]
         if diagnostics is None:

@@ -26,6 +26,5 @@ def aligned_empty(
 
 
 def is_aligned(array: NDArray[np.generic], align: int = 64) -> bool:
-    """Whether the array's first element's address is a multiple of `align` bytes; yes if it has no
-    element."""
+    """Whether the first element's address is a multiple of `align` bytes; yes if there is no element."""
     return array.size == 0 or array.ctypes.data % align == 0

@@ -14,6 +14,7 @@ import ctypes
 import mmap
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,7 @@ ERROR = 0
 
 
 class Diagnostics:
-    """The messages of one assembly: `take` returns and forgets them. Each is (severity, text); severity 0 is
-    an error."""
+    """The messages of one assembly, each (severity, text): severity 0 is an error. `take` empties it."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, str]] = []
@@ -44,8 +44,8 @@ class Diagnostics:
         return taken
 
 
-def install() -> Diagnostics | None:
-    """Install a handler on LLVM's global context; None if the functions cannot be found."""
+def install(context: Any) -> Diagnostics | None:
+    """Install a handler on a context of llvmlite's; None if LLVM's functions cannot be found."""
     import llvmlite.binding as llvm
 
     path = Path(llvm.__file__).with_name("libllvmlite.so")
@@ -60,20 +60,18 @@ def install() -> Diagnostics | None:
     diagnostics = Diagnostics()
 
     @_HANDLER
-    def handle(info: int, context: int) -> None:
+    def handle(info: int, owner: int) -> None:
         text = describe(info)
         diagnostics.messages.append((severity(info), ctypes.string_at(text).decode(errors="replace")))
         dispose(text)
 
-    library.LLVMPY_GetGlobalContext.restype = ctypes.c_void_p
-    setter(library.LLVMPY_GetGlobalContext(), handle, None)
+    setter(ctypes.cast(context._ptr, ctypes.c_void_p), handle, None)
     diagnostics.handler = handle
     return diagnostics
 
 
 def _functions(library: ctypes.CDLL, path: Path) -> dict[str, int] | None:
-    """The functions' addresses: exported ones directly, others through the symbol table and the anchor's
-    address."""
+    """The functions' addresses: as exported, or by the symbol table and an exported function's place."""
     wanted = (_SETTER, _DESCRIBE, _SEVERITY, _DISPOSE)
     try:
         return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in wanted}

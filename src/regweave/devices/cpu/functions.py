@@ -33,6 +33,7 @@ class Function:
     seconds: float
     image: Image = field(repr=False)
     listing: Listing | None = field(default=None, repr=False)
+    _calls: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, *arguments: Any) -> int:
         """Call with integer or pointer arguments (ctypes objects or ints, up to six); returns rax as a signed
@@ -40,7 +41,11 @@ class Function:
 
         The interpreter's lock is released while it runs.
         """
-        return self.typed(ctypes.c_int64, *(ctypes.c_void_p for _ in arguments))(*arguments)
+        call = self._calls.get(len(arguments))
+        if call is None:
+            signature = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in arguments))
+            call = self._calls[len(arguments)] = signature(self.address)
+        return call(*arguments)
 
     def typed(self, result: Any, *arguments: Any) -> Any:
         """The function as a ctypes callable of that signature; it keeps this object alive."""
@@ -64,8 +69,10 @@ class Library:
 
 
 def load(listing: Listing) -> Function:
-    """Assemble and load a listing. AssemblyError for a bad line, DeviceError where this processor cannot run
-    it."""
+    """Assemble and load a listing.
+
+    AssemblyError for a bad line, DeviceError where this processor cannot run it.
+    """
     machine = listing.program.machine
     if not isinstance(machine, VectorMachine) or not supports(machine):
         raise DeviceError(

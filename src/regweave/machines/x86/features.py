@@ -17,8 +17,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def processor_features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
-    """The features of the first processor listed; empty where there is no such list or it is not an x86-64
-    one."""
+    """The features of the first processor listed; none where there is no such list, or no x86-64."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return frozenset()
     try:
