@@ -6,6 +6,7 @@
 from regweave.cascades.calls import cascade
 from regweave.cascades.compiled import CompiledChain, compile_chain
 from regweave.cascades.plan import CascadePlan, Seam
+from regweave.cascades.products import gemm
 from regweave.cascades.threads import thread_count, usable_processors
 from regweave.cascades.traffic import Costs, Estimate, Traffic, estimate, host_costs, traffic
 
@@ -19,6 +20,7 @@ __all__ = [
     "cascade",
     "compile_chain",
     "estimate",
+    "gemm",
     "host_costs",
     "thread_count",
     "traffic",

@@ -39,6 +39,13 @@ class CompiledChain:
         self._runner: Runner = NativeRunner(self.native, threads) if self.native else PortableRunner(chain)
         self.plan = _plan(chain, threads, self.native)
         self._single: CompiledChain | None = None
+        #: extra input -> the stage whose result's shape it has
+        self._extra_stages = {
+            extra: stage
+            for stage, used in enumerate(chain.signature.extras)
+            for extra in used
+            if extra is not None
+        }
 
     def __repr__(self) -> str:
         return f"<compiled {self.plan.signature}; {self.plan.device}>"
@@ -148,14 +155,8 @@ class CompiledChain:
 
     def _fill(self, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray) -> None:
         """y = the result; y has the right shape, and rows or (images) contiguous layout."""
-        stages = {
-            extra: stage
-            for stage, used in enumerate(self.chain.signature.extras)
-            for extra in used
-            if extra is not None
-        }
         beside = [
-            contiguous(extra, self.result_shape(x.shape, stages[index]), f"extras[{index}]")
+            contiguous(extra, self.result_shape(x.shape, self._extra_stages[index]), f"extras[{index}]")
             for index, extra in enumerate(extras)
         ]
         if y.size == 0:

@@ -266,3 +266,24 @@ def serial_listing(machine: VectorMachine) -> Listing:
     b.label("done")
     b.emit("return")
     return b.finish()
+
+
+class Each(ctypes.Structure):
+    """Arguments of `each`: `function` is called with `first + part * step`."""
+
+    _fields_ = (("function", ctypes.c_uint64), ("first", ctypes.c_uint64), ("step", ctypes.c_uint64))
+
+
+def each_listing(machine: VectorMachine) -> Listing:
+    """`void each(const Each *, size_t part)`: lets functions of one argument be the parts of a job."""
+    code = _Code(machine, "rw_each", ("each", "part"))
+    b = code.b
+    function, address = b.general("function"), b.general("address")
+    each = code.given["each"]
+    b.emit("mov", address, b.at(each, Each.step.offset))
+    b.emit("imul", address, code.given["part"])
+    b.emit("add", address, b.at(each, Each.first.offset))
+    b.emit("mov", function, b.at(each, Each.function.offset))
+    code.call(function, address, code.given["part"])
+    b.emit("return")
+    return b.finish()

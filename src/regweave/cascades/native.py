@@ -35,7 +35,8 @@ def _loaded_kernel(signature: Signature, machine: VectorMachine) -> cpu.Function
 
 
 @lru_cache(maxsize=4)
-def _loaded_packing(machine: VectorMachine) -> cpu.Function:
+def loaded_packing(machine: VectorMachine) -> cpu.Function:
+    """The packing kernel `void pack(const PackArguments *)`."""
     return cpu.load(packing_kernel(machine))
 
 
@@ -72,7 +73,7 @@ class NativeChain:
         return arguments
 
     def _pack(self) -> tuple[np.ndarray, ...]:
-        pack = _loaded_packing(self.machine).typed(None, ctypes.c_void_p)
+        pack = loaded_packing(self.machine).typed(None, ctypes.c_void_p)
         packed = []
         for stage in packing_steps(self.chain, self.plan):
             memory = aligned_bytes(stage.size)

@@ -21,11 +21,25 @@ from regweave.kernels import STREAM
 from regweave.operators import Chain
 
 #: From this size on a result is written past the caches, which would not hold it anyway.
-_STREAM_BYTES = 8 << 20
+STREAM_BYTES = 8 << 20
 #: What one part should at least be worth, and how much scratch memory all parts together may take.
 _PART_SECONDS = 80e-6
 _MOST_SCRATCH = 16 << 20
 _MOST_PARTS = 256
+
+
+def job_parts(flops: float, threads: int, most: int = _MOST_PARTS) -> int:
+    """Into how many parts a job of so many float operations is divided for up to `threads` threads.
+
+    One per thread would do if all ran at one speed from the start; a few more even out what does not.
+    """
+    if threads == 1:
+        return 1
+    worth = int(flops / host_costs().flops / _PART_SECONDS)
+    parts = min(worth, most)
+    if parts < 2 * threads:
+        return max(1, min(threads, 2 * worth))
+    return parts // threads * threads
 
 
 class Runner(Protocol):
@@ -76,18 +90,11 @@ class NativeRunner:
         self.threads = threads
         self._free: list[_Workspace] = []
         stages = native.chain.stages
-        self._seconds = 2.0 * sum(stage.k * stage.n for stage in stages) / host_costs().flops
+        self._flops = 2.0 * sum(stage.k * stage.n for stage in stages)
 
     def parts(self, rows: int) -> int:
-        """One per thread would do if all ran at one speed from the start; more even out what does not."""
-        if self.threads == 1:
-            return 1
-        worth = int(self._seconds * rows / _PART_SECONDS)
         fitting = _MOST_SCRATCH // max(self.native.plan.scratch_bytes, 1)
-        parts = min(worth, fitting, _MOST_PARTS)
-        if parts < 2 * self.threads:
-            return max(1, min(self.threads, 2 * worth))
-        return parts // self.threads * self.threads
+        return job_parts(self._flops * rows, self.threads, min(_MOST_PARTS, fitting))
 
     def run(self, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray, rows: int, batch: int) -> None:
         native = self.native
@@ -103,7 +110,7 @@ class NativeRunner:
         arguments.rows, arguments.batch, arguments.parts = rows, batch, parts
         step = native.machine.vector_bytes
         aligned = arguments.y % step == 0 and arguments.y_pitch % step == 0
-        arguments.flags = STREAM if aligned and y.nbytes >= _STREAM_BYTES else 0
+        arguments.flags = STREAM if aligned and y.nbytes >= STREAM_BYTES else 0
         for index, extra in enumerate(extras):
             arguments.extras[index] = extra.ctypes.data
         run(native.entry, workspace.address, parts, self.threads)

@@ -23,7 +23,15 @@ import time
 from functools import cache
 from typing import Any
 
-from regweave.cascades.crew import ANYWHERE, Block, dispatch_listing, serial_listing, worker_listing
+from regweave.cascades.crew import (
+    ANYWHERE,
+    Block,
+    Each,
+    dispatch_listing,
+    each_listing,
+    serial_listing,
+    worker_listing,
+)
 from regweave.errors import DeviceError, InputError
 
 #: A processor that the caller is never on, so that the first job tells the workers where they may run.
@@ -59,7 +67,8 @@ def _native() -> dict[str, Any]:
     if machine is None:
         raise DeviceError("this processor has no native kernels", fix="use the portable device")
     loaded = {}
-    for listing in (worker_listing(machine), dispatch_listing(machine), serial_listing(machine)):
+    for make in (worker_listing, dispatch_listing, serial_listing, each_listing):
+        listing = make(machine)
         function = cpu.load(listing)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
         loaded[listing.name] = function
@@ -172,3 +181,9 @@ def run(kernel: int, arguments: int, parts: int, threads: int) -> None:
                 crew.busy.release()
             return
     _serial()(kernel, arguments, parts)
+
+
+def run_each(function: int, blocks: ctypes.Array[Any], threads: int) -> None:
+    """Call `function(address of block)` for each block of an array, on up to `threads` threads."""
+    each = Each(function, ctypes.addressof(blocks), ctypes.sizeof(type(blocks)) // max(len(blocks), 1))
+    run(_native()["rw_each"].address, ctypes.addressof(each), len(blocks), threads)

@@ -83,7 +83,7 @@ class Chain:
                         expected="one width per extra input",
                     )
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """(K0, N0, N1, ...): the columns at the input, at each seam, and at the output."""
         return (self.stages[0].k, *(stage.n for stage in self.stages))
@@ -99,12 +99,12 @@ class Chain:
             self.block,
         )
 
-    @property
+    @cached_property
     def extra_inputs(self) -> int:
         """How many run-time tensors are read beside x."""
         return self.signature.extra_inputs
 
-    @property
+    @cached_property
     def extra_widths(self) -> tuple[int, ...]:
         """The number of columns (channels) of each extra input."""
         found = {
