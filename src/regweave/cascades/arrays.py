@@ -23,7 +23,8 @@ from regweave.errors import InputError
 
 Wrap = Callable[[np.ndarray], Any]
 
-_DLPACK_CPU = 1
+#: DLPack devices whose memory is the CPU's: its own, and pinned for CUDA.
+_DLPACK_CPU = (1, 3)
 _LINE = 64
 
 
@@ -53,16 +54,17 @@ def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
             where=where,
             fix="give tensor.detach()",
         )
-    device = value.__dlpack_device__()
-    if device[0] != _DLPACK_CPU:
-        raise InputError(
-            f"the tensor is on {getattr(value, 'device', device)}",
-            where=where,
-            expected="a tensor in the CPU's memory",
-            fix="give tensor.cpu()",
-        )
     try:
+        if value.__dlpack_device__()[0] not in _DLPACK_CPU:
+            raise InputError(
+                f"the tensor is on {getattr(value, 'device', 'another device')}",
+                where=where,
+                expected="a tensor in the CPU's memory",
+                fix="give tensor.cpu()",
+            )
         array = np.from_dlpack(value)
+    except InputError:
+        raise
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = getattr(value, "dtype", type(value).__name__)
         raise InputError(
