@@ -73,7 +73,7 @@ def piece_inputs(model: Model, piece: Piece, seed: int = 0) -> dict[str, np.ndar
             continue
         unknown = (3, *piece.widths[:1])
         shape = concrete(model, value.name, sizes, rng, most) if value.name in model.symbols else unknown
-        if model.is_float32(value.name):
+        if model.types.get(value.name, onnx.TensorProto.FLOAT) == onnx.TensorProto.FLOAT:
             found[value.name] = rng.standard_normal(shape).astype(np.float32)
             continue
         reshape = next(

@@ -6,16 +6,23 @@ the types of the weights, not their data: in the skeleton every big constant is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import onnx
 from onnx import checker, shape_inference
 
 from regweave.errors import ModelError
+from regweave.graphs.attributes import words
 from regweave.graphs.constants import SMALL
 from regweave.graphs.dimensions import Dim, Shape
 from regweave.graphs.external import is_external
+
+KEEPS_TYPE = words(
+    "Add Sub Mul Div Sum Max Min MatMul Gemm Conv Relu LeakyRelu Clip Sigmoid Tanh HardSigmoid HardSwish "
+    "Gelu FastGelu QuickGelu BiasGelu Swish Identity Dropout Erf Neg Softmax BatchNormalization "
+    "LayerNormalization Softplus Elu Exp Log Sqrt Reshape Squeeze Unsqueeze Flatten Transpose"
+)
 
 
 def is_anonymous(dim: onnx.TensorShapeProto.Dimension) -> bool:
@@ -158,6 +165,17 @@ def types_and_shapes(inferred: onnx.ModelProto) -> tuple[dict[str, int], dict[st
         types[tensor.name] = tensor.data_type
         shapes[tensor.name] = tuple(tensor.dims)
     return types, shapes
+
+
+def with_kept_types(nodes: Iterable[onnx.NodeProto], types: Mapping[str, int]) -> dict[str, int]:
+    """Element types, also behind onnxruntime's own operators where they keep the type: ONNX knows none of them."""
+    known = dict(types)
+    for node in nodes:
+        if node.op_type in KEEPS_TYPE and node.output and node.output[0] not in known:
+            source = next((known[name] for name in node.input if name in known), None)
+            if source is not None:
+                known[node.output[0]] = source
+    return known
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, name: str, axis: int) -> Dim:

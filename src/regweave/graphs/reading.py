@@ -33,6 +33,7 @@ from regweave.graphs.inference import (
     infer,
     skeleton,
     types_and_shapes,
+    with_kept_types,
     without_claims,
 )
 from regweave.graphs.model import Model
@@ -125,7 +126,8 @@ def _model(
     bare = skeleton(proto, {})
     check(bare)
     inferred = infer(bare)
-    types, base = types_and_shapes(inferred)
+    known, base = types_and_shapes(inferred)
+    types = with_kept_types(graph.node, known)
     overridable = {value.name for value in graph.input} if proto.ir_version >= OVERRIDABLE_FROM else set()
     fixed = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
     constants = Constants(fixed, graph.node, folder, opset)
