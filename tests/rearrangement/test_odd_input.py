@@ -103,3 +103,12 @@ def test_large_tiles_are_proved_digit_by_digit():
     upside_down = replace(plan.chosen.program, results=plan.chosen.program.results[::-1])
     with pytest.raises(VerificationError):
         prove(upside_down, relate(c, a))
+
+
+def test_an_odd_number_of_elements_fills_half_a_register():
+    source = Layout("s", (2, 3), "f32", [[0, 1, 2], [3, 4, 5]])
+    plan = regweave.rearrange(source, Layout("d", (2, 3), "f16", [[0, 1, 2], [3, 4, 5]]))
+    assert plan.strategy == "identity"
+    assert plan.cost.converts == plan.destination.registers == 2
+    crossed = regweave.rearrange(source, Layout("d", (2, 3), "f16", [[3, 4, 5], [0, 1, 2]]))
+    assert (crossed.strategy, crossed.cost.exchanges) == ("exchange", 2)

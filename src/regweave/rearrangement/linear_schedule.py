@@ -40,19 +40,17 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     offered = np.array([edge.word for edge in edges]).reshape(lanes, registers)
     if not (_is_linear(peers) and _is_linear(offered)):
         return None
-    best: tuple[tuple[int, ...], NDArray[np.int64]] | None = None
-    for images in _maps(lanes.bit_length() - 1, registers):
-        shift = _apply(images)
-        if np.unique(peers[np.arange(lanes), shift]).size != lanes:
-            continue  # one round decides: the others only add a constant to p
-        choices = np.unique(shift).size, np.unique(offered[np.arange(lanes), shift]).size
-        selects = sum(count.bit_length() - 1 for count in choices)
-        score = selects, sum(image.bit_count() for image in images), *images
-        if best is None or score < best[0]:
-            best = score, shift
-    if best is None:
+    maps = _maps(lanes.bit_length() - 1, registers)
+    shifts = _apply(np.array(maps, dtype=np.int64).reshape(len(maps), -1))
+    asked, words_asked = (table[np.arange(lanes), shifts] for table in (peers, offered))
+    # counts of different values are powers of two, and their logarithms are selects per round
+    selects = np.log2(_distinct(shifts)) + np.log2(_distinct(words_asked))
+    # one round decides: the others only add a constant to p
+    valid = np.flatnonzero(_distinct(asked) == lanes).tolist()
+    if not valid:
         return None
-    return matrix_of(group, edges, [edge.keep ^ int(best[1][edge.taker]) for edge in edges])
+    best = min(valid, key=lambda at: (selects[at], sum(image.bit_count() for image in maps[at]), maps[at]))
+    return matrix_of(group, edges, [edge.keep ^ int(shifts[best, edge.taker]) for edge in edges])
 
 
 def _maps(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
@@ -63,18 +61,26 @@ def _maps(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
     return list(product(images, repeat=lane_bits))
 
 
-def _apply(images: tuple[int, ...]) -> NDArray[np.int64]:
-    values = np.zeros(1, dtype=np.int64)
-    for image in images:
-        values = np.concatenate([values, values ^ image])
+def _apply(images: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`[maps, lanes]` values of linear maps given by the images of the bits, `[maps, bits]`."""
+    values = np.zeros((len(images), 1), dtype=np.int64)
+    for bit in range(images.shape[1]):
+        values = np.concatenate([values, values ^ images[:, bit : bit + 1]], axis=1)
     return values
+
+
+def _distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many different values each row has."""
+    ordered = np.sort(rows, axis=1)
+    return 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)
 
 
 def _is_linear(table: NDArray[np.int64]) -> bool:
     """Whether table[i, r] is linear over the bits of i and r, up to a constant."""
     if any(size & (size - 1) for size in table.shape):
         return False
-    start = int(table[0, 0])
-    rows = _apply(tuple(int(table[1 << bit, 0]) ^ start for bit in range(table.shape[0].bit_length() - 1)))
-    columns = _apply(tuple(int(table[0, 1 << bit]) ^ start for bit in range(table.shape[1].bit_length() - 1)))
-    return bool(np.array_equal(rows[:, None] ^ columns[None, :] ^ start, table))
+    sizes = [size.bit_length() - 1 for size in table.shape]
+    start = table[0, 0]
+    rows = _apply(np.array([[table[1 << bit, 0] ^ start for bit in range(sizes[0])]], dtype=np.int64))
+    columns = _apply(np.array([[table[0, 1 << bit] ^ start for bit in range(sizes[1])]], dtype=np.int64))
+    return bool(np.array_equal(rows[0][:, None] ^ columns[0][None, :] ^ start, table))

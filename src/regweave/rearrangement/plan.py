@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
@@ -22,7 +23,7 @@ from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.matrix import CoordinationMatrix
 from regweave.rearrangement.relation import Relation
-from regweave.rearrangement.rounds import RoundExpressions
+from regweave.rearrangement.rounds import RoundExpressions, round_expressions
 
 TARGETS = ("cuda",)
 
@@ -44,8 +45,14 @@ class Plan:
     chosen: Candidate
     candidates: tuple[Candidate, ...]
     matrix: CoordinationMatrix | None
-    expressions: tuple[RoundExpressions, ...]
     forced: bool
+
+    @cached_property
+    def expressions(self) -> tuple[RoundExpressions, ...]:
+        """f, g, h and s of every round of `matrix`, each proved equal to its table."""
+        if self.matrix is None or self.group is None:
+            return ()
+        return round_expressions(self.matrix, self.group, self.machine)
 
     @property
     def source(self) -> Layout:

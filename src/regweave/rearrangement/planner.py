@@ -27,7 +27,6 @@ from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import Relation, relate
 from regweave.rearrangement.request import read_request
-from regweave.rearrangement.rounds import round_expressions
 from regweave.rearrangement.words import find_words
 
 # what a person may ask for -> the (strategy, form) pairs that answer it
@@ -85,30 +84,15 @@ def rearrange(
     chosen = _choose(candidates, strategy, request.machine)
     _prove_candidate(chosen, relation)
     shown = lean if chosen is lean else direct
-    if group is None or isinstance(words, str) or shown.matrix is None:
-        return Plan(
-            relation,
-            request.machine,
-            surroundings,
-            None,
-            None,
-            chosen,
-            candidates,
-            None,
-            (),
-            strategy != "auto",
-        )
-    expressions = round_expressions(shown.matrix, group, request.machine)
     return Plan(
         relation,
         request.machine,
         surroundings,
         group,
-        preliminary_matrix(words, group),
+        None if isinstance(words, str) or group is None else preliminary_matrix(words, group),
         chosen,
         candidates,
         shown.matrix,
-        expressions,
         strategy != "auto",
     )
 

@@ -28,7 +28,9 @@ Choice: TypeAlias = Sequence[int | None]
 Lanes: TypeAlias = int
 
 # lanes x outputs x orders of lane bits that are tried
-_MOST_DECISIONS = 1 << 13
+_MOST_DECISIONS = 1 << 12
+# how much dearer than the plain choice the first diagram may be for others to be tried
+_HOPELESS = 2
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,15 @@ class SelectNetwork:
 def choose(choices: Sequence[Choice], inputs: int, costs: StepCosts) -> SelectNetwork:
     """The cheapest network found whose output k is, in every lane, input `choices[k][lane]`."""
     lanes = len(choices[0]) if choices else 0
-    networks = [_by_number(choices, inputs, costs)]
-    for order in _orders(choices, lanes):
+    best = _by_number(choices, inputs, costs)
+    for tried, order in enumerate(_orders(choices, lanes)):
         maker = _Maker(inputs)
-        outputs = [maker.diagram(choice, order, lanes) for choice in choices]
-        networks.append(maker.finish(outputs, lanes, costs))
-    return min(reversed(networks), key=lambda network: network.cost(costs))
+        network = maker.finish([maker.diagram(choice, order) for choice in choices], lanes, costs)
+        if network.cost(costs) <= best.cost(costs):
+            best = network
+        elif tried == 0 and network.cost(costs) > _HOPELESS * best.cost(costs):
+            break  # the lane bits say nothing about the choice, in whatever order they are asked
+    return best
 
 
 class _Maker:
@@ -87,21 +92,25 @@ class _Maker:
         node = SelectNode(lanes, when_true, when_false)
         return self._nodes.setdefault(node, self._inputs + len(self._nodes))
 
-    def diagram(self, choice: Choice, order: Sequence[int], lanes: int) -> int:
+    def diagram(self, choice: Choice, order: Sequence[int]) -> int:
         """The decision diagram of one output over the lane bits in `order`, the last one decided first."""
-        found = self._decide(choice, [lane for lane in range(lanes) if choice[lane] is not None], order)
+        wanted: dict[int, Lanes] = {}
+        for lane, number in enumerate(choice):
+            if number is not None:
+                wanted[number] = wanted.get(number, 0) | 1 << lane
+        bits = [_bit_lanes(bit, len(choice)) for bit in order]
+        found = self._decide(wanted, (1 << len(choice)) - 1, bits)
         return 0 if found is None else found
 
-    def _decide(self, choice: Choice, members: list[int], order: Sequence[int]) -> int | None:
-        wanted = {choice[lane] for lane in members}
-        if len(wanted) <= 1:
-            return wanted.pop() if wanted else None
-        bit, rest = order[0], order[1:]
-        low = self._decide(choice, [lane for lane in members if not lane >> bit & 1], rest)
-        high = self._decide(choice, [lane for lane in members if lane >> bit & 1], rest)
+    def _decide(self, wanted: dict[int, Lanes], members: Lanes, bits: Sequence[Lanes]) -> int | None:
+        inputs = [number for number, lanes in wanted.items() if lanes & members]
+        if len(inputs) <= 1:
+            return inputs[0] if inputs else None
+        low = self._decide(wanted, members & ~bits[0], bits[1:])
+        high = self._decide(wanted, members & bits[0], bits[1:])
         if low is None or high is None or low == high:
             return high if low is None else low
-        return self.node(_bit_lanes(bit, len(choice)), high, low)
+        return self.node(bits[0], high, low)
 
     def finish(self, outputs: Sequence[int], lanes: int, costs: StepCosts) -> SelectNetwork:
         masks = dict.fromkeys(node.lanes for node in self._nodes)
