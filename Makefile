@@ -19,6 +19,9 @@ PYTHON ?=
 # One torch release, so that pip never wanders to a newer one. On Linux the default package index serves
 # torch's CUDA build under this number too: set PIP_EXTRA_INDEX_URL to an index of CPU wheels for a small one.
 TORCH ?= torch==2.13.0
+# The tests compile the CUDA C++ that they read, where NVIDIA's compiler has a wheel; EXTRAS=dev does without.
+EXTRAS ?= $(if $(filter Linux_x86_64,$(shell uname -sm | tr ' ' _)),dev$(,)cuda,dev)
+, := ,
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -44,8 +47,8 @@ $(VENV)/.base: $(VENV)/.made pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	@echo "installing the extra dev"
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@echo "installing the extras $(EXTRAS)"
+	@$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.base

@@ -27,7 +27,7 @@ def test_the_document(monkeypatch):
     for case in document["cases"]:
         assert case["peers"].keys() == {"onnxruntime"}
         assert case["ratio_best_peer"] == pytest.approx(case["peers"]["onnxruntime"] / case["ours_ms"])
-        assert case["of_peak"] == pytest.approx(case["ours_gflops"] / 100)
+        assert case["of_peak"] == pytest.approx(case["ours_gflops"] / case["fma_peak_gflops"])
     assert document["missing"] == {}
 
 

@@ -13,7 +13,7 @@ Both are the best of several short runs: a bound is what the machine can do, not
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -38,12 +38,18 @@ def machine_bounds(threads: int = 1) -> dict[str, Any]:
     }
 
 
-def fma_peak(machine: VectorMachine, threads: int = 1) -> float:
-    """Floating-point operations per second of `threads` threads that do nothing but multiply and add."""
+def peak_runner(machine: VectorMachine, threads: int = 1) -> tuple[Callable[[], object], int]:
+    """A call that only multiplies and adds, on `threads` threads, and its floating-point operations."""
     chains = machine.register_class("vector").count - 4
     function = cpu.load(peak_loop(machine, chains))
-    flops = PEAK_ROUNDS * chains * machine.lanes * 2
-    return flops * threads / _best_seconds([lambda: function(PEAK_ROUNDS)] * threads)
+    flops = PEAK_ROUNDS * chains * machine.lanes * 2 * threads
+    return _side_by_side([lambda: function(PEAK_ROUNDS)] * threads), flops
+
+
+def fma_peak(machine: VectorMachine, threads: int = 1) -> float:
+    """Floating-point operations per second of `peak_runner`, the best of several tries."""
+    run, flops = peak_runner(machine, threads)
+    return flops / _best_seconds(run)
 
 
 def copy_bandwidth(machine: VectorMachine | None, threads: int = 1) -> float:
@@ -52,7 +58,7 @@ def copy_bandwidth(machine: VectorMachine | None, threads: int = 1) -> float:
     ways: list[list[Callable[[], object]]] = [[_plain_copy(*pair) for pair in blocks]]
     if machine is not None:
         ways.append([_streaming_copy(machine, *pair) for pair in blocks])
-    return 2 * COPY_BYTES * threads / min(_best_seconds(copies) for copies in ways)
+    return 2 * COPY_BYTES * threads / min(_best_seconds(_side_by_side(copies)) for copies in ways)
 
 
 def peak_loop(machine: VectorMachine, chains: int) -> Listing:
@@ -108,17 +114,19 @@ def _streaming_copy(
     return lambda: function(source.ctypes.data, target.ctypes.data, turns)
 
 
-def _best_seconds(actions: list[Callable[[], object]]) -> float:
-    """The shortest time in which all `actions` ran side by side."""
+def _side_by_side(actions: list[Callable[[], object]]) -> Callable[[], object]:
+    """One call that does all `actions` at once and returns when the last is done."""
     if len(actions) == 1:
-        return min(_tries(actions[0]))
-    with ThreadPoolExecutor(len(actions)) as pool:
-        return min(_tries(lambda: list(pool.map(lambda action: action(), actions))))
+        return actions[0]
+    pool = ThreadPoolExecutor(len(actions))
+    return lambda: list(pool.map(lambda action: action(), actions))
 
 
-def _tries(action: Callable[[], object]) -> Iterator[float]:
+def _best_seconds(action: Callable[[], object]) -> float:
     action()
+    best = float("inf")
     for _ in range(TRIES):
         start = time.perf_counter()
         action()
-        yield time.perf_counter() - start
+        best = min(best, time.perf_counter() - start)
+    return best

@@ -5,7 +5,7 @@
      "ratio_best_peer": 1.71, "of_peak": 0.83, ...}
 
 A ratio above 1 says that the best peer takes that many times as long as we do. `of_peak` is what we
-reach of the FMA rate that this machine showed a moment before, in the same process.
+reach of the machine's FMA rate, which has its turn in every round like any library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from regweave.benchmarks.bounds import machine_bounds
+from regweave.benchmarks.bounds import machine_bounds, peak_runner
 from regweave.benchmarks.cases import (
     CascadeCase,
     CascadeData,
@@ -26,9 +26,10 @@ from regweave.benchmarks.cases import (
 from regweave.benchmarks.interleave import interleaved_times
 from regweave.benchmarks.memory import keep_freed_memory
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError, Runner, peer_named
+from regweave.devices import cpu
 from regweave.errors import InputError, VerificationError, nearest_names
 
-OURS = "regweave"
+OURS, PEAK = "regweave", "FMA peak"
 # f32 sums of up to some thousand terms; a wrong element is off by orders of magnitude more
 TOLERANCE = 2e-5
 
@@ -52,6 +53,8 @@ def compare(
     keep_freed_memory()
     say("the machine's own bounds")
     bounds = machine_bounds(threads)
+    machine = cpu.chosen_machine()
+    peak = None if machine is None else peak_runner(machine, threads)
     missing: dict[str, str] = {}
     document = {"threads": threads, "rounds": rounds, "machine": bounds, "missing": missing, "cases": []}
     for case in cases:
@@ -65,10 +68,12 @@ def compare(
             except MissingPeerError as error:
                 missing[name] = str(error)
         errors = {name: _checked(name, case.name, run, data) for name, run in runners.items()}
+        turns = {**runners, **({PEAK: peak[0]} if peak else {})}
         times = interleaved_times(
-            runners, rounds=rounds, threads=threads, say=lambda words, name=case.name: say(f"{name}: {words}")
+            turns, rounds=rounds, threads=threads, say=lambda words, name=case.name: say(f"{name}: {words}")
         )
-        document["cases"].append(_result(case, times, errors, bounds))
+        rate = peak[1] / times.pop(PEAK) / 1e6 if peak else None
+        document["cases"].append(_result(case, times, errors, rate))
     return document
 
 
@@ -112,12 +117,11 @@ def _result(
     case: CascadeCase | ProductCase,
     times: dict[str, float],
     errors: dict[str, float],
-    bounds: dict[str, Any],
+    peak: float | None,
 ) -> dict[str, Any]:
     ours = times[OURS]
     peers = {name: ms for name, ms in times.items() if name != OURS}
     gflops = case.flops / ours / 1e6
-    peak = bounds["fma_peak_gflops"]
     return {
         "name": case.name,
         "peers": peers,
@@ -125,5 +129,6 @@ def _result(
         "ratio_best_peer": min(peers.values()) / ours if peers else None,
         "of_peak": gflops / peak if peak else None,
         "ours_gflops": gflops,
+        "fma_peak_gflops": peak,
         "relative_errors": errors,
     }

@@ -17,6 +17,7 @@ from typing import Any
 
 from regweave import __version__
 from regweave.cli.output import answer_console, print_document, talk_of
+from regweave.errors import UnsupportedError
 
 BASE = ("numpy", "llvmlite", "onnx", "onnxruntime", "rustworkx")
 EXTRAS = {
@@ -107,7 +108,7 @@ def _tried(attempt: Callable[[], str]) -> dict[str, Any]:
     try:
         return {"works": True, "detail": attempt()}
     except Exception as error:  # the doctor reports what ails, whatever it is
-        return {"works": False, "detail": f"{type(error).__name__}: {error}"}
+        return {"works": False, "detail": f"does not work: {error or type(error).__name__}"}
 
 
 def _try_cascade() -> str:
@@ -120,7 +121,16 @@ def _try_cascade() -> str:
     compiled = cascade(weights, [None, None], [None, None])
     if not np.array_equal(compiled(x), x):
         raise ArithmeticError("the product with the identity is not the input")
-    return f"two chained products run as one kernel on {compiled.plan.machine}"
+    return f"works: two chained products as one kernel, {compiled.plan.device}"
 
 
-ATTEMPTS: dict[str, Callable[[], str]] = {"cascade": _try_cascade}
+def _try_operators() -> str:
+    from regweave.devices.onnxruntime import unsupported_reason
+
+    reason = unsupported_reason()
+    if reason is not None:
+        raise UnsupportedError(reason)
+    return "works: native kernels run inside an onnxruntime session"
+
+
+ATTEMPTS: dict[str, Callable[[], str]] = {"cascades": _try_cascade, "whole models": _try_operators}

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,8 @@ from rich.console import Console
 
 # A table in a log or a pipe must not be folded to the 80 columns that rich assumes there.
 PIPE_WIDTH = 160
+# In a log a line is worth writing after this long; a terminal shows every word.
+QUIET_SECONDS = 1.0
 
 
 def answer_console() -> Console:
@@ -60,10 +63,18 @@ def plain_values(value: Any) -> Any:
 
 @contextmanager
 def talk_of(task: str) -> Iterator[Callable[[str], None]]:
-    """A function that says what is being done now: a spinner on a terminal, one line each elsewhere."""
+    """A function that says what is being done now: a spinner on a terminal, a line a second elsewhere."""
     console = talk_console()
     if not console.is_terminal:
-        yield lambda message: console.print(f"{task}: {message}", markup=False)
+        last = -QUIET_SECONDS
+
+        def say(message: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= QUIET_SECONDS:
+                last = time.monotonic()
+                console.print(f"{task}: {message}", markup=False)
+
+        yield say
         return
     with console.status(task) as status:
         yield lambda message: status.update(f"{task}: {message}".replace("[", r"\["))
