@@ -1,6 +1,7 @@
 """Layouts on paper: text, CSV, documents, drawings."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -49,6 +50,7 @@ def test_a_notebook_shows_the_drawing():
     assert drawing.count("<rect ") == 256
     assert "(0, 9): lane 0 register 2 part 1" in drawing
     assert "script" not in drawing
+    assert ElementTree.fromstring(drawing).tag.endswith("svg")
     twice = Layout("<twice>", (1, 1), "b32", [[0], [0]])._repr_svg_()
     assert "0.0+" in twice
     assert "&lt;twice&gt;" in twice
