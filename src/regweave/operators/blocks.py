@@ -19,4 +19,5 @@ def to_blocks(x: np.ndarray, block: int) -> np.ndarray:
     """[batch, channels, P] as [batch, ceil(channels / block), P, block], zero beyond the channels."""
     batch, channels, pixels = x.shape
     padded = np.pad(x, ((0, 0), (0, -channels % block), (0, 0)))
-    return np.ascontiguousarray(padded.reshape(batch, -1, block, pixels).transpose(0, 1, 3, 2))
+    blocks = padded.shape[1] // block
+    return np.ascontiguousarray(padded.reshape(batch, blocks, block, pixels).transpose(0, 1, 3, 2))
