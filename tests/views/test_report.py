@@ -80,6 +80,20 @@ def test_the_page_is_whole_and_escapes_names():
     assert "http" not in page
 
 
+def test_other_pieces_and_notes_are_told():
+    single = {**FUSED, "kind": "single", "nodes": ["Conv_<9>"]}
+    left = {**REFUSED, "kind": "elementwise", "nodes": ["Mul_1"]}
+    notes = ["f16 nodes were left [to] onnxruntime"]
+    report = {**REPORT, "others": [single, single, left], "notes": notes}
+    text, page = drawn(report_table(report)), report_page(report)
+    assert "single products" in text
+    assert "2 of 2 run natively" in text
+    assert "0 of 1 run natively" in text
+    assert notes[0] in text
+    assert notes[0] in page
+    assert "Conv_&lt;9&gt;" in page
+
+
 def test_seams_of_a_gpu_stand_below_the_reason():
     seams = [{"strategy": "fold", "reason": "only k is permuted"}]
     assert reason_words({**FUSED, "seams": seams}).endswith("seam 1: fold, only k is permuted")

@@ -73,7 +73,7 @@ def fuse_command(
             dtype=dtype,
             progress=say,
         )
-    report = plain_values(fused.report)
+    report = plain_values(fused.report.to_dict())
     if out is not None:
         from regweave.views import report_page
 

@@ -15,6 +15,7 @@ from regweave.views.report import (
     error_words,
     name_of_nodes,
     reason_words,
+    others_rows,
     report_title,
     shape_words,
     traffic_words,
@@ -38,6 +39,7 @@ def report_page(report: Mapping[str, Any]) -> str:
         "reason_words": reason_words,
         "traffic_words": traffic_words,
         "error_words": error_words,
+        "others_rows": others_rows,
     }
     template = environment.get_template("report.html.j2")
     return template.render(title=report_title(report), report=report, **words)

@@ -18,11 +18,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+KINDS = {"single": "single products", "elementwise": "element-wise runs"}
 COLUMNS = ("candidate", "shape", "decision", "reason", "predicted traffic", "speed-up", "error")
 
 
 def report_table(report: Mapping[str, Any]) -> Table:
-    """A table with one row per candidate of `report` and a last row for the whole model."""
+    """A table of `report`: one row per candidate, one per kind of other native piece, one for the whole."""
     table = Table(title=report_title(report), title_justify="left", show_lines=False)
     for column in COLUMNS:
         right = column in ("speed-up", "error")
@@ -30,7 +31,12 @@ def report_table(report: Mapping[str, Any]) -> Table:
     for cascade in report["cascades"]:
         table.add_row(*_cascade_cells(cascade))
     table.add_section()
+    for row in others_rows(report.get("others") or ()):
+        table.add_row(*map(Text, row))
     table.add_row(*_whole_cells(report["whole"]))
+    notes = report.get("notes") or ()
+    if notes:
+        table.caption, table.caption_justify = Text("\n".join(notes)), "left"
     return table
 
 
@@ -41,6 +47,17 @@ def report_title(report: Mapping[str, Any]) -> str:
     threads = report["threads"]
     plural = "thread" if threads == 1 else "threads"
     return f"{report['model']}: {fused} of {len(cascades)} candidates fused, {threads} {plural}"
+
+
+def others_rows(others: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """What else runs natively, one row per kind: name, shape (none), decision, how many of how many."""
+    rows = []
+    for kind in dict.fromkeys(piece["kind"] for piece in others):
+        of_kind = [piece for piece in others if piece["kind"] == kind]
+        fused = sum(piece["decision"] == "fused" for piece in of_kind)
+        decision = "native" if fused else "left alone"
+        rows.append((KINDS.get(kind, kind), "", decision, f"{fused} of {len(of_kind)} run natively"))
+    return rows
 
 
 def _cascade_cells(cascade: Mapping[str, Any]) -> list[Text]:
