@@ -28,7 +28,7 @@ def warn_once(reason: str) -> None:
     if reason not in _said:
         _said.add(reason)
         warnings.warn(
-            f"regweave runs on its portable device, which is slow: {reason}", RuntimeWarning, stacklevel=3
+            f"regweave runs on its portable device, which is slow: {reason}", RuntimeWarning, stacklevel=5
         )
 
 

@@ -128,7 +128,7 @@ def host_costs() -> Costs:
     from regweave.machines.x86 import AVX512, detect
 
     wide = detect() is AVX512
-    own, shared = _cache_bytes()
+    own, shared = cache_bytes()
     return Costs(
         flops=110e9 if wide else 70e9,
         own_bytes=own,
@@ -139,7 +139,7 @@ def host_costs() -> Costs:
     )
 
 
-def _cache_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> tuple[int, int]:
+def cache_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> tuple[int, int]:
     """Sizes of the second-level and the last-level cache; 1 and 32 MiB where the system does not tell."""
     sizes: dict[int, int] = {}
     for index in sorted(folder.glob("index*")):
