@@ -14,8 +14,8 @@ from typing import Any
 from regweave.views.report import (
     error_words,
     name_of_nodes,
-    reason_words,
     others_rows,
+    reason_words,
     report_title,
     shape_words,
     traffic_words,
