@@ -11,8 +11,9 @@ from __future__ import annotations
 from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
 
-#: 2^t has left the float32 range on both sides at these exponents.
-_LOWEST, _HIGHEST = -252.0, 252.0
+#: As exponents of a float32 these are the words for 0 and Inf.
+_LOWEST, _HIGHEST = -127.0, 128.0
+_BIAS, _MANTISSA_BITS = 127, 23
 
 Value = Variable | Memory | float
 
@@ -95,4 +96,11 @@ class BuilderMath:
         return fraction, whole
 
     def scale(self, p: Variable, whole: Variable) -> Variable:
-        return self._two("power_of_two_scale", p, whole)
+        """The hardware's scaling takes the floor itself; else 2^whole is made as an integer, NaN stays in p."""
+        if self._reduces:
+            return self._two("power_of_two_scale", p, whole)
+        b, power = self.b, self.b.vector("power")
+        b.emit("to_int", power, whole)
+        b.emit("add_int", power, power, b.constant(_BIAS))
+        b.emit("shift_left_int", power, power, _MANTISSA_BITS)
+        return self._two("mul", p, power)

@@ -99,6 +99,9 @@ class RowsDriver:
         b.emit("mov", w.slot("last"), last)
         self._set_block(w, value)
         if self.signature.block:
+            b.emit("mov", value, self._field(w, args, "batch"))
+            b.emit("cmp", value, 0)
+            b.emit("jump_less_equal", done)
             b.emit("mov", w.slot("image"), 0)
             for name in self._image_fields():
                 b.emit("mov", value, self._field(w, args, *name))
