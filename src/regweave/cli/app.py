@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from regweave import __version__
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
+from regweave.cli.output import PipeConsole
 from regweave.errors import InputError, RegweaveError
 
 HELP = "Keep data in registers: fuse cascades of matrix products, plan moves between registers, measure."
@@ -82,6 +83,7 @@ def build_app() -> App:
         exit_on_error=False,
         print_error=False,
         suppress_keyboard_interrupt=False,
+        console=PipeConsole(),
         default_parameter=Parameter(negative="", show_default=_worth_showing),
     )
     for verb, (summary, examples) in VERBS.items():

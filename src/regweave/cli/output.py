@@ -27,6 +27,14 @@ PIPE_WIDTH = 160
 QUIET_SECONDS = 1.0
 
 
+class PipeConsole(Console):
+    """A console that leaves it to the program what happens when its reader goes away; rich would exit."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich in its handler of a BrokenPipeError."""
+        raise
+
+
 def answer_console() -> Console:
     """The console of the answer (stdout)."""
     return _console(sys.stdout, stderr=False)
@@ -39,7 +47,7 @@ def talk_console() -> Console:
 
 def _console(stream: Any, *, stderr: bool) -> Console:
     width = None if stream.isatty() else PIPE_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
+    return PipeConsole(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
 
 
 def print_document(document: Any) -> None:
