@@ -96,7 +96,7 @@ class BuilderMath:
         return fraction, whole
 
     def scale(self, p: Variable, whole: Variable) -> Variable:
-        """The hardware's scaling takes the floor itself; else 2^whole is made as an integer, NaN stays in p."""
+        """Hardware scaling takes the floor itself; else 2^whole is made as an integer. NaN stays in p."""
         if self._reduces:
             return self._two("power_of_two_scale", p, whole)
         b, power = self.b, self.b.vector("power")

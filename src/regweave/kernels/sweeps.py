@@ -5,7 +5,7 @@ How the channels lie decides what an operand with one element per channel is:
     flat      no such operand; the tensor is one plane                        x [elements]
     rows      neighbours are channels: a vector of the operand per vector     x [M, C]
     planes    a plane has one channel: the operand is repeated                x [batch, C, P]
-    blocks    neighbours are the channels of a block: a vector per plane      x [batch, ceil(C / lanes), P, lanes]
+    blocks    neighbours are the channels of a block: a vector per plane      x [batch, blocks, P, lanes]
 
 Beside constants (bias, scale) an extra input can be a *gate*: one element per image and channel, known when
 it runs, as squeeze-and-excitation computes it. For planes and blocks operands stay in a register for a whole
