@@ -8,7 +8,7 @@ import pytest
 from graph_checks import all_pieces, chains_of, normal, parse, verify_piece, verify_pieces
 
 from regweave.errors import InputError
-from regweave.graphs import find_candidates, find_pieces, read_model, subchain
+from regweave.graphs import Link, find_candidates, find_pieces, read_model, subchain
 from regweave.operators import ChannelAdd, Relu, TensorAdd
 
 WEIGHTS = {name: normal(4, 4, seed=index) for index, name in enumerate("abcdef")} | {"bias": normal(4)}
@@ -37,6 +37,8 @@ def test_chains_are_as_long_as_they_can_be():
     (chain,) = chains_of(model)
     assert chain.gemm_nodes == ("P", "Q", "R", "Y")
     assert chain.nodes == ("P", "PR", "Q", "R", "RB", "RR", "Y")
+    assert all(isinstance(link, Link) for link in chain.links)
+    assert [(link.nodes, link.output) for link in chain.links][2] == (("R", "RB", "RR"), "rr")
     assert [stage.epilogue for stage in chain.chain.stages] == [(Relu(),), (), (ChannelAdd(), Relu()), ()]
     assert (chain.name, chain.input, chain.output, chain.kind) == ("P", "x", "y", "chain")
     verify_pieces(model)

@@ -1,6 +1,7 @@
 """Element-wise work between products: what is absorbed, what it becomes, and what breaks a chain."""
 
 import numpy as np
+import onnx
 import pytest
 from graph_checks import chains_of, normal, parse, verify_piece, verify_pieces
 
@@ -389,3 +390,13 @@ def test_a_cast_to_another_type():
 def test_a_bound_computed_at_run_time():
     model = rows("t = ReduceMax<keepdims = 0>(x) b = Clip(a, t)")
     assert "do not fit, or are computed at run time" in refusal(model)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [("LeakyRelu", "a", {"alpha": np.inf}), ("HardSigmoid", "a", {"beta": np.nan}), ("PRelu", "a e", {})],
+)
+def test_parameters_that_are_no_numbers(op, inputs, attributes):
+    proto = rows("b = Identity(a)", e=np.float32("inf")).proto
+    proto.graph.node[1].CopyFrom(onnx.helper.make_node(op, inputs.split(), ["b"], "N", **attributes))
+    assert "do not fit" in refusal(read_model(proto))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from regweave.graphs.polynomials import Atom, Polynomial
-from regweave.graphs.unary import Ops, is_close, scaled, scaled_silu
+from regweave.graphs.unary import FLOAT_MAX, Ops, is_close, scaled, scaled_silu
 from regweave.operators import (
     AddScalar,
     Clip,
@@ -82,6 +82,8 @@ ARITHMETIC: Mapping[str, Callable[[Polynomial, Polynomial], Polynomial | None]] 
 
 def match(value: Polynomial) -> Ops | None:
     """Operators that compute the polynomial, or None if it is no activation that this project has."""
+    if any(abs(factor) > FLOAT_MAX for factor in value.terms.values()):
+        return None
     plain = value.in_x()
     if plain is not None:
         return _affine(*plain, *([0.0] * (2 - len(plain)))) if len(plain) <= 2 else None

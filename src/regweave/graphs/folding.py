@@ -88,33 +88,49 @@ def _value(item: Item) -> np.ndarray:
 def _add(value: np.ndarray) -> list[Item]:
     if value.ndim:
         return [(ChannelAdd(), value)] if np.any(value) else []
-    return [(AddScalar(float(value)), None)] if np.float32(value) != 0 else []
+    return [(AddScalar(float(value)), None)] if _rounded(value) != 0 else []
 
 
 def _mul(value: np.ndarray) -> list[Item]:
     if value.ndim:
-        return [(ChannelMul(), value)] if np.any(value.astype(np.float32) != 1) else []
-    return [(MulScalar(float(value)), None)] if np.float32(value) != 1 else []
+        return [(ChannelMul(), value)] if np.any(_rounded(value) != 1) else []
+    return [(MulScalar(float(value)), None)] if _rounded(value) != 1 else []
+
+
+def _rounded(value: np.ndarray) -> np.ndarray:
+    """The value in float32; what is too big becomes Inf."""
+    with np.errstate(over="ignore"):
+        return value.astype(np.float32)
 
 
 def merged(items: Sequence[Item]) -> list[Item]:
     """Neighbouring additions in one, neighbouring multiplications in one, and none that changes nothing."""
     result: list[Item] = []
     for item in items:
-        last = result[-1] if result else None
-        fresh = [item]
-        if last is not None and isinstance(item[0], ADDS) and isinstance(last[0], ADDS):
-            result.pop()
-            fresh = _add(_value(last) + _value(item))
-        elif last is not None and isinstance(item[0], MULS) and isinstance(last[0], MULS):
-            result.pop()
-            fresh = _mul(_value(last) * _value(item))
+        both = _together(result[-1], item) if result else None
+        if both is not None:
+            result[-1:] = both
         elif isinstance(item[0], ADDS):
-            fresh = _add(_value(item))
+            result.extend(_add(_value(item)))
         elif isinstance(item[0], MULS):
-            fresh = _mul(_value(item))
-        result.extend(fresh)
+            result.extend(_mul(_value(item)))
+        else:
+            result.append(item)
     return result if len(result) == len(items) else merged(result)
+
+
+def _together(first: Item, second: Item) -> list[Item] | None:
+    """Two additions, or two multiplications, as one or none; None where that cannot be."""
+    a, b = first[0], second[0]
+    if isinstance(a, ADDS) and isinstance(b, ADDS):
+        total, make = _value(first) + _value(second), _add
+    elif isinstance(a, MULS) and isinstance(b, MULS):
+        total, make = _value(first) * _value(second), _mul
+    else:
+        return None
+    sizes = np.abs(total)
+    fits = np.all((sizes <= FLOAT_MAX) & ((sizes >= FLOAT_TINY) | (sizes == 0)))
+    return make(np.asarray(total)) if fits else None
 
 
 def _fold_prefix(weight: np.ndarray, items: list[Item]) -> tuple[np.ndarray, list[Item]]:
@@ -157,6 +173,6 @@ def _operands(
         elif operand is None:
             operands.append(None)
         else:
-            values = operand.astype(np.float32)
+            values = _rounded(operand)
             operands.append(values if channels is None else np.broadcast_to(values, (channels,)))
     return tuple(op for op, _ in items), tuple(operands)

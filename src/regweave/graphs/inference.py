@@ -168,7 +168,7 @@ def types_and_shapes(inferred: onnx.ModelProto) -> tuple[dict[str, int], dict[st
 
 
 def with_kept_types(nodes: Iterable[onnx.NodeProto], types: Mapping[str, int]) -> dict[str, int]:
-    """Element types, also behind onnxruntime's own operators where they keep the type: ONNX knows none of them."""
+    """Element types, also behind onnxruntime's own operators (which ONNX does not know) that keep them."""
     known = dict(types)
     for node in nodes:
         if node.op_type in KEEPS_TYPE and node.output and node.output[0] not in known:

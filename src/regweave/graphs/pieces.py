@@ -170,9 +170,6 @@ class Piece:
         return result
 
 
-Candidate = Piece
-
-
 def _known_product(shape: tuple[int | None, ...] | None, start: int, stop: int | None) -> int | None:
     if shape is None or any(dim is None for dim in shape[start:stop]):
         return None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx
 
+from regweave.errors import InputError
 from regweave.graphs.attributes import attribute
 from regweave.graphs.model import FLOAT, Model
 from regweave.operators import (
@@ -39,7 +40,10 @@ LIMITS = frozenset(("Max", "Min"))
 def unary_work(model: Model, node: onnx.NodeProto) -> Ops | None:
     """The operators of a node with one run-time input, or None if there are none for it."""
     maker = UNARY.get((domain_of(node), node.op_type))
-    return None if maker is None else maker(model, node)
+    try:
+        return None if maker is None else maker(model, node)
+    except InputError:
+        return None
 
 
 def domain_of(node: onnx.NodeProto) -> str:
@@ -108,11 +112,16 @@ def _swish(default: float) -> Callable[[Model, onnx.NodeProto], Ops | None]:
 
 def scaled_silu(inner: float, outer: float) -> Ops | None:
     """`outer * x * sigmoid(inner * x)` as operators."""
-    return scaled(Silu(), inner, outer / inner) if inner and math.isfinite(outer / inner) else None
+    return scaled(Silu(), inner, outer / inner) if inner else None
 
 
-def scaled(op: Elementwise, inner: float, outer: float) -> Ops:
-    """`outer * op(inner * x)`, without the factors that are 1 to within two float32 steps."""
+def scaled(op: Elementwise, inner: float, outer: float) -> Ops | None:
+    """`outer * op(inner * x)`, without the factors that are 1 to within two float32 steps.
+
+    None where a factor is beyond float32.
+    """
+    if not abs(inner) <= FLOAT_MAX or not abs(outer) <= FLOAT_MAX:
+        return None
     before = () if is_close(inner, 1.0) else (MulScalar(inner),)
     behind = () if is_close(outer, 1.0) else (MulScalar(outer),)
     return (*before, op, *behind)
