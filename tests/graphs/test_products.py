@@ -247,6 +247,11 @@ def test_convolutions_that_are_no_products(attributes, shape, words):
     assert words in refusal(text, weights={"u": normal(*shape)})
 
 
+def test_an_image_of_unknown_rank():
+    text = "g (float[N, 4] x, int64[R] s) => (float[A] y) { i = Reshape(x, s) y = Conv (i, u) }"
+    assert "rank of its image is not known" in refusal(text, weights={"u": normal(4, 4, 1, 1)})
+
+
 def test_wider_kernels_are_not_even_looked_at():
     text = "g (float[N, 4, H, W] x) => (float[A, B, C, D] y) { y = Conv (x, u) }"
     assert find_candidates(read_model(parse(text, weights={"u": normal(4, 4, 3, 1)}))) == ()

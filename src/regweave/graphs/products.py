@@ -17,7 +17,7 @@ import onnx
 
 from regweave.graphs.attributes import attribute, words
 from regweave.graphs.cursor import Cursor
-from regweave.graphs.dimensions import Dim, Shape, show
+from regweave.graphs.dimensions import Shape, show
 from regweave.graphs.model import Model
 from regweave.graphs.steps import Step, constant_step
 from regweave.operators import ChannelAdd, Order, TensorAdd
@@ -204,8 +204,9 @@ def _conv(model: Model, node: onnx.NodeProto) -> Product | Refusal | None:
         return np.ascontiguousarray(model.constants.value(name).reshape(n, k).T, np.float32)
 
     image = model.symbols.get(x)
-    pixels: tuple[Dim, ...] = image[2:] if image is not None else ("?",)
-    order: Order = "rows" if all(dim == 1 for dim in pixels) else "pixels"
+    if image is None:
+        return Refusal("the rank of its image is not known")
+    order: Order = "rows" if all(dim == 1 for dim in image[2:]) else "pixels"
     bias = node.input[2] if len(node.input) > 2 else ""
     steps: tuple[Step, ...] = ()
     if bias:
