@@ -54,6 +54,12 @@ class Builder(Recorder):
             for argument, register in zip(arguments, machine.arguments, strict=False)
         )
 
+    def variable(
+        self, name: str, register_class: str, *, count: int = 1, align: int = 1, pin: str | None = None
+    ) -> Variable:
+        """A variable of `count` consecutive registers of any class that the machine has."""
+        return self._register(Variable(name), register_class, count, align, pin)
+
     def vector(self, name: str = "v", *, count: int = 1, align: int = 1, pin: str | None = None) -> Variable:
         """A variable of one (or `count` consecutive) vector registers."""
         return self._register(Variable(name), "vector", count, align, pin)

@@ -49,12 +49,28 @@ class Listing:
         return print_text(self.program, self.registers, annotate=True)
 
 
+class _Run(tuple[str, ...]):
+    """Consecutive registers, each by its number; as a string the whole run, as the machine writes it."""
+
+    text: str
+
+    def __new__(cls, registers: Sequence[str], text: str) -> _Run:
+        made = super().__new__(cls, registers)
+        made.text = text
+        return made
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def print_text(
     program: Program, registers: Mapping[Variable, tuple[str, ...]], *, annotate: bool = False
 ) -> str:
     """The whole function as assembly, the constants behind it in a section of their own."""
     machine = program.machine
-    texts: dict[Any, Any] = {v: run[0] if v.count == 1 else run for v, run in registers.items()}
+    texts: dict[Any, Any] = {
+        v: run[0] if v.count == 1 else _Run(run, machine.run(run)) for v, run in registers.items()
+    }
     enter, leave = _frame(program, registers)
     out = [*machine.head(program.name), *enter]
     places: dict[int, list[str]] = {}

@@ -78,11 +78,12 @@ class _Walk:
                         if isinstance(variable, Variable):
                             self._read(i, variable, self.registers[variable][0], state)
                 elif isinstance(operand, Variable):
-                    register = self.registers[operand][token.element]
-                    if token.role != "=":
-                        self._read(i, operand, register, state)
-                    if token.role:
-                        written.append((register, operand))
+                    run = self.registers[operand]
+                    for register in run if token.element is None else run[token.element : token.element + 1]:
+                        if token.role != "=":
+                            self._read(i, operand, register, state)
+                        if token.role:
+                            written.append((register, operand))
             state.update(written)
         for register in form.clobbers:
             state.pop(register, None)

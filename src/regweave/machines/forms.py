@@ -164,7 +164,8 @@ class Form:
         self.pick = _picker(self.tokens)
 
     def render(self, texts: Sequence[Any], views: Views) -> str:
-        """The lines, given each operand's text (a tuple of texts for an operand of several registers)."""
+        """The lines, given each operand's text (of several registers: a tuple whose str() is the whole
+        run)."""
         return self.text % self.pick(texts, views)
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ operands must not share a register although one dies where the other is born (a 
 line wrote the result), is derived from the lines, so it cannot be declared wrongly. Further signs:
 
     ~t:v          a scratch register of class v that lives only inside the entry
-    d:v4@2        four consecutive registers, the first a multiple of two; `%0.3` is the last
+    d:v4@2        four consecutive registers, the first a multiple of two; `%0.3` is the last, `%0` all
     %1:x          operand 1 under its view x (the xmm part of zmm), :d (32 bits of a general one)
     %#7fffffff    a constant of the table: this 32-bit word in every lane, from the constant pool
     %#iota        likewise the lane numbers 0, 1, 2, ...
@@ -19,7 +19,7 @@ line wrote the result), is derived from the lines, so it cannot be declared wron
 
 Kinds of operand: the letter of a register class, `i` (immediate), `l` (label), or memory. Memory letters say
 how a memory operand is written (`m` a full vector, `s` 32 bits, `q` 64 bits, `a` the bare address), see
-`Machine.memory`. `b` is a memory operand whose one element is repeated to all lanes.
+`Table.memory`. `b` is a memory operand whose one element is repeated to all lanes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Token:
 
     target: int | str
     role: str
-    element: int
+    element: int | None
     view: str
 
 
@@ -93,7 +93,12 @@ class Line:
                 tokens.append(word)
             else:
                 tokens.append(
-                    Token(int(target) if target.isdigit() else target, role, int(element or 0), view or "")
+                    Token(
+                        int(target) if target.isdigit() else target,
+                        role,
+                        int(element) if element else None,
+                        view or "",
+                    )
                 )
             position = match.end()
         pieces.append(text[position:])
@@ -180,7 +185,7 @@ class Pattern:
                     raise AssemblyError(
                         f"{self.lines!r} uses operand %{token.target}", expected=f"{len(found)} operands"
                     )
-                if token.element >= self.constraints[token.target].count:
+                if (token.element or 0) >= self.constraints[token.target].count:
                     raise AssemblyError(
                         f"{self.lines!r} uses %{token.target}.{token.element}, beyond the operand's registers"
                     )

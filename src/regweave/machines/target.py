@@ -41,6 +41,10 @@ class AssemblyMachine(Machine):
         """The text of the memory operand at base + index * scale + offset."""
         raise NotImplementedError
 
+    def run(self, registers: Sequence[str]) -> str:
+        """The text of consecutive registers as one operand; by default the first one's name, as on x86."""
+        return registers[0]
+
     def data_base(self, symbol: str) -> str:
         """The base of an address of read-only data under `symbol`."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import re
 import struct
+import types
 import weakref
 
 import pytest
@@ -128,17 +129,9 @@ def test_a_processor_without_the_machine_is_refused_before_anything_runs(monkeyp
 
 
 def test_an_operating_system_that_refuses_is_a_device_error(monkeypatch):
-    class Refusing:
-        def __init__(self, *arguments, **options):
-            self.mprotect = _refuse
-
-    monkeypatch.setattr(objects.ctypes, "CDLL", Refusing)
+    monkeypatch.setattr(objects, "_libc", lambda: types.SimpleNamespace(mprotect=lambda *arguments: -1))
     with pytest.raises(DeviceError, match="refuses executable memory"):
         load_text(f"{HEAD}.globl f\nf: ret\n", ("f",))
-
-
-def _refuse(start: int, size: int, rights: int) -> int:
-    return -1
 
 
 def test_c_calls_from_a_stub():

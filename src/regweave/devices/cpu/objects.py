@@ -2,8 +2,8 @@
 
 The object's code and constants are copied into one private mapping, references between them are filled in,
 and the pages become read-only: executable for the code, plain for the constants. No page is ever writable and
-executable. This takes about 50 microseconds, a tenth of what a JIT engine takes for the same object, and the
-mapping's lifetime is an object's.
+executable. This takes 0.1 to 0.5 ms, less than LLVM's own engines take for the same object (ORC 1.8 times,
+MCJIT 3 to 7 times as long), and the mapping's lifetime is that of a Python object.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import ctypes
 import mmap
 import struct
 from dataclasses import dataclass
+from functools import cache
 
 from regweave.errors import AssemblyError, DeviceError
 
 _PAGE = mmap.PAGESIZE
 _PROGBITS, _SYMTAB, _RELA, _NOBITS = 1, 2, 4, 8
 _ALLOCATED, _EXECUTABLE = 2, 4
-#: Relocation types: 64 and 32 bits, absolute and relative to the place.
-_R_64, _R_PC32, _R_PLT32, _R_32, _R_32S = 1, 2, 4, 10, 11
+#: Relocation types: a 64-bit address, and 32 bits relative to the place.
+_R_64, _R_PC32, _R_PLT32 = 1, 2, 4
+_REFERENCE, _WORD = struct.Struct("<QIIq"), struct.Struct("<i")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,7 @@ def _link(
             if patch[1] != _RELA or patch[7] not in offsets:
                 continue
             for at in range(patch[4], patch[4] + patch[5], 24):
-                place_at, kind, which, addend = struct.unpack_from("<QIIq", image, at)
+                place_at, kind, which, addend = _REFERENCE.unpack_from(image, at)
                 target = addresses[which]
                 if target is None:
                     undefined.append(names[which] or f"symbol {which}")
@@ -111,25 +113,30 @@ def _link(
 
 
 def _patch(memory: mmap.mmap, base: int, offset: int, kind: int, value: int, name: str) -> None:
-    if kind == _R_64:
+    if kind in (_R_PC32, _R_PLT32):
+        _WORD.pack_into(memory, offset, value - (base + offset))
+    elif kind == _R_64:
         struct.pack_into("<Q", memory, offset, value)
-    elif kind in (_R_PC32, _R_PLT32):
-        struct.pack_into("<i", memory, offset, value - (base + offset))
     else:
         raise AssemblyError(
             f"{name} holds an absolute 32-bit reference (relocation {kind})", fix="address it relative to rip"
         )
 
 
-def _protect(base: int, code_end: int, total: int) -> None:
-    """Code becomes readable and executable, constants readable."""
+@cache
+def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return libc
+
+
+def _protect(base: int, code_end: int, total: int) -> None:
+    """Code becomes readable and executable, constants readable."""
     for start, stop, rights in (
         (base, base + code_end, mmap.PROT_READ | mmap.PROT_EXEC),
         (base + code_end, base + total, mmap.PROT_READ),
     ):
-        if stop > start and libc.mprotect(start, stop - start, rights):
+        if stop > start and _libc().mprotect(start, stop - start, rights):
             raise DeviceError(
                 "the operating system refuses executable memory",
                 where=f"mprotect, errno {ctypes.get_errno()}",

@@ -1,0 +1,104 @@
+"""The builder knows no processor: a machine with scalar registers, accumulators in aligned tuples and its own
+syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from regweave.assembly import Builder, prove
+from regweave.errors import RegisterError
+from regweave.machines import AssemblyMachine, RegisterClass
+from regweave.machines.forms import Table
+from regweave.machines.instructions import Instruction, Pattern
+
+
+class Wave(AssemblyMachine):
+    """In the manner of a GPU: tuples are written v[4:7], addresses are a register pair and an offset."""
+
+    def address(self, base: str, index: str | None, scale: int, offset: int) -> str:
+        return f"{base} offset:{offset}"
+
+    def run(self, registers: Sequence[str]) -> str:
+        first, last = registers[0], registers[-1]
+        return f"{first[0]}[{first[1:]}:{last[1:]}]"
+
+    def data_base(self, symbol: str) -> str:
+        return symbol
+
+    def head(self, name: str) -> Sequence[str]:
+        return (f"{name}:",)
+
+    def frame(
+        self, saved: Sequence[str], stack_bytes: int | None, vectors: bool
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        return (), ("s_waitcnt 0",)
+
+
+def registers(letter: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{letter}{i}" for i in range(count))
+
+
+ENTRIES = (
+    Instruction("load4", (Pattern("d:v4 from:m", "global_load_dwordx4 %=0, %1"),)),
+    Instruction("matrix", (Pattern("d:a4@4 a:v b:v", "v_mfma_f32_4x4x1f32 %+0, %1, %2, %0"),)),
+    Instruction("clear", (Pattern("d:a4@4", tuple(f"v_accvgpr_write %=0.{i}, 0" for i in range(4))),)),
+    Instruction("take", (Pattern("d:v a:a4@4", "v_accvgpr_read %=0, %1.2"),)),
+    Instruction("store", (Pattern("to:m a:v", "global_store_dword %0, %1"),)),
+    Instruction("return", (Pattern("", "s_endpgm", control="leave"),)),
+)
+WAVE = Wave(
+    "wave64",
+    "test",
+    "a wave of 64 lanes",
+    64,
+    (
+        RegisterClass("vector", "v", registers("v", 16), 32),
+        RegisterClass("general", "r", registers("s", 16), 32),
+        RegisterClass("accumulator", "a", registers("a", 10), 32, alignment=2),
+    ),
+    table=Table("wave64", ENTRIES, {"m": ("", "")}),
+    views={},
+    arguments=("s4", "s6"),
+    mask_class="general",
+    repeats=1,
+    frame_register="s15",
+    result="s0",
+)
+
+
+def kernel(accumulators: int) -> Builder:
+    b = Builder(WAVE, name="k", arguments=("x", "out"))
+    tiles = [b.variable(f"tile{i}", "accumulator", count=4, align=4) for i in range(accumulators)]
+    quad, one = b.vector("quad", count=4), b.vector("one")
+    for tile in tiles:
+        b.emit("clear", tile)
+    b.emit("load4", quad, b.at("x", 16))
+    b.emit_template("v_mov_b32 %=0, %1.3", one, quad)
+    for tile in tiles:
+        b.emit("matrix", tile, one, one)
+    for tile in tiles:
+        b.emit("take", one, tile)
+        b.emit("store", b.at("out"), one)
+    return b
+
+
+def test_tuples_addresses_and_frames_are_the_machines():
+    listing = kernel(1).finish()
+    assert prove(listing) > 10
+    assert listing.text.splitlines()[5:] == [
+        "global_load_dwordx4 v[0:3], s4 offset:16",
+        "v_mov_b32 v0, v3",
+        "v_mfma_f32_4x4x1f32 a[0:3], v0, v0, a[0:3]",
+        "v_accvgpr_read v0, a2",
+        "global_store_dword s6 offset:0, v0",
+        "s_waitcnt 0",
+        "s_endpgm",
+    ]
+
+
+def test_alignment_limits_how_many_tuples_fit():
+    assert prove(kernel(2).finish()) > 10
+    with pytest.raises(RegisterError, match="needs 12 of 10 accumulator registers"):
+        kernel(3).finish()
