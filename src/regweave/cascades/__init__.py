@@ -5,6 +5,7 @@
 
 from regweave.cascades.calls import cascade
 from regweave.cascades.compiled import CompiledChain, compile_chain
+from regweave.cascades.elementwise import CompiledRun, compile_elementwise
 from regweave.cascades.plan import CascadePlan, Seam
 from regweave.cascades.products import gemm
 from regweave.cascades.threads import thread_count, usable_processors
@@ -13,12 +14,14 @@ from regweave.cascades.traffic import Costs, Estimate, Traffic, estimate, host_c
 __all__ = [
     "CascadePlan",
     "CompiledChain",
+    "CompiledRun",
     "Costs",
     "Estimate",
     "Seam",
     "Traffic",
     "cascade",
     "compile_chain",
+    "compile_elementwise",
     "estimate",
     "gemm",
     "host_costs",
