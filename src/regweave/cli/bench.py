@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, Literal
 
 from regweave.cli.output import answer_console, print_document, talk_console, talk_of
@@ -98,8 +98,8 @@ def stdout_kept_clean() -> Iterator[None]:
     answer = os.dup(1)
     os.dup2(2, 1)
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
-        sys.stdout.flush()
         os.dup2(answer, 1)
         os.close(answer)

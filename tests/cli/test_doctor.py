@@ -1,0 +1,46 @@
+"""`regweave doctor`: finds what is there, says what is not, never fails."""
+
+import json
+
+import pytest
+
+from regweave.cli import doctor, main
+
+
+def test_json_is_one_document(capfd):
+    assert main(["doctor", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["processor"]["cores"] >= 1
+    assert document["packages"]["numpy"]
+    assert set(document["extras"]) == {"bench", "cuda"}
+    assert all(finding["works"] for finding in document["capabilities"].values()), document["capabilities"]
+    assert document["cache"]
+
+
+def test_the_table(capfd):
+    assert main(["doctor"]) == 0
+    out = capfd.readouterr().out
+    for words in ("processor", "FMA peak", "cascades", "works", "numpy", "cache"):
+        assert words in out
+
+
+def test_a_capability_that_fails_is_told_not_raised(monkeypatch):
+    def broken():
+        raise OSError("no such luck")
+
+    monkeypatch.setattr(doctor, "ATTEMPTS", {"cascades": broken})
+    finding = doctor.examine()["capabilities"]["cascades"]
+    assert finding == {"works": False, "detail": "does not work: no such luck"}
+
+
+@pytest.mark.filterwarnings("ignore:regweave runs on its portable device")
+def test_without_vector_instructions_the_portable_device_is_named(monkeypatch, capfd):
+    monkeypatch.setenv("REGWEAVE_ISA", "portable")
+    assert main(["doctor"]) == 0
+    out = capfd.readouterr().out
+    assert "portable device" in out
+    assert "FMA peak not measured" in out
+
+
+def test_a_missing_package_has_no_version():
+    assert doctor.version_of("no-such-package-anywhere") is None
