@@ -1,3 +1,7 @@
 """A whole model: find its cascades, decide, build, run inside onnxruntime, verify, report."""
 
-__all__: list[str] = []
+from regweave.engine.fused import Fused
+from regweave.engine.fusing import fuse
+from regweave.engine.report import Accuracy, PieceReport, Report, Shape, Timing
+
+__all__ = ["Accuracy", "Fused", "PieceReport", "Report", "Shape", "Timing", "fuse"]

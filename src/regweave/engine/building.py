@@ -28,7 +28,8 @@ from regweave.engine.optimiser import Workshop
 from regweave.graphs import Model, Piece, replace_pieces
 from regweave.kernels.arguments import arguments_type
 
-_BLOCKED = "Blocked"
+BLOCKED = "Blocked"
+"""What the op type of a piece's blocked variant ends in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,11 @@ class Build:
     proto: onnx.ModelProto
     natives: Mapping[str, Native]
     pieces: Mapping[str, Piece]
+
+    @property
+    def blocked(self) -> frozenset[str]:
+        """Names of the pieces that run in their blocked variant."""
+        return frozenset(piece.name for name, piece in self.pieces.items() if name + BLOCKED in self.natives)
 
     @property
     def operators(self) -> tuple[NativeOperator, ...]:
@@ -72,7 +78,7 @@ def facts_of(
 ) -> Facts:
     """What the layout pass needs to know."""
     forms = {
-        name: NativeForm(name + _BLOCKED, tuple(range(1 + len(piece.extra_inputs))))
+        name: NativeForm(name + BLOCKED, tuple(range(1 + len(piece.extra_inputs))))
         for name, piece in pieces.items()
         if natives.can_block(piece)
     }
@@ -89,7 +95,7 @@ def facts_of(
 def _native(name: str, pieces: Mapping[str, Piece], natives: Natives) -> Native:
     if name.startswith(GATE):
         return natives.gate(int(name.removeprefix(GATE)), name)
-    return natives.build(pieces[name.removesuffix(_BLOCKED)], name, blocked=name.endswith(_BLOCKED))
+    return natives.build(pieces[name.removesuffix(BLOCKED)], name, blocked=name.endswith(BLOCKED))
 
 
 def _stub(name: str, inputs: int) -> NativeOperator:

@@ -14,28 +14,21 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from regweave.assembly import Listing
+from regweave.cascades.native import NativeChain
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
 from regweave.errors import UnsupportedError
 from regweave.graphs import Axis, Piece
 from regweave.graphs import Rest as RestOfShape
-from regweave.kernels import (
-    ChainPlan,
-    chain_arguments,
-    chain_kernel,
-    chain_plan,
-    packing_kernel,
-    packing_steps,
-)
+from regweave.kernels import ChainPlan
 from regweave.kernels.arguments import field_offset
 from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Chain, ElementwiseRun, Signature, TensorMul
+from regweave.operators import Chain, ElementwiseRun, TensorMul
 
 PLACES = {
     "x": "x", "y": "y", "x_pitch": "x_pitch", "y_pitch": "y_pitch", "count": "rows", "batch": "batch",
@@ -102,25 +95,17 @@ class Natives:
         assert chain is not None, "only pieces that can be built come here"
         if blocked:
             chain = Chain(chain.stages, "blocked", self.block)
-        function, plan = _loaded_chain(chain.signature, self.machine)
-        arguments = chain_arguments(chain.signature)()
-        packed = [_packed(stage.size) for stage in packing_steps(chain, plan)]
-        for index, (memory, stage) in enumerate(zip(packed, packing_steps(chain, plan), strict=True)):
-            for step in stage.steps:
-                call = step.arguments(memory.ctypes.data)
-                _packer(self.machine)(ctypes.addressof(call))
-            arguments.weights[index] = memory.ctypes.data
-        first, last = (
-            (_padded(w, self.block) if blocked else w) for w in (chain.widths[0], chain.widths[-1])
-        )
+        built = NativeChain(chain, self.machine)
+        arguments = built.arguments()
+
+        def width(channels: int) -> int:
+            return _padded(channels, self.block) if blocked else channels
+
+        first, last = width(chain.widths[0]), width(chain.widths[-1])
         flops = 2 * sum(stage.k * stage.n for stage in chain.stages)
-        extras = [
-            _extra(type(arguments), index, _padded(width, self.block) if blocked else width, 0)
-            for index, width in enumerate(chain.extra_widths)
-        ]
         operator = NativeOperator(
             piece.name,
-            kernel=function.address,
+            kernel=built.entry,
             arguments=arguments,
             axis=None if chain.order == "rows" else 1 if blocked else _axis(piece),
             channels_in=first,
@@ -129,13 +114,16 @@ class Natives:
             y_pitch=self._pitch(chain.order, last),
             places=PLACES,
             output=_output(piece, last if blocked else None),
-            extras=tuple(extras),
+            extras=tuple(
+                _extra(type(arguments), index, width(channels), 0)
+                for index, channels in enumerate(chain.extra_widths)
+            ),
             parts=self._parts(),
-            unit=max(1, PART_FLOPS // max(flops, 1)),
-            scratch=plan.scratch_bytes,
-            keep=(function, *packed),
+            unit=max(1, PART_FLOPS // flops),
+            scratch=built.scratch_bytes(),
+            keep=(built,),
         )
-        return Native(operator, _listing(function), plan)
+        return Native(operator, _listing(built.kernel), built.plan)
 
     def _pitch(self, order: str, width: int) -> Pitch:
         if order == "rows":
@@ -244,12 +232,6 @@ def _padded(width: int, block: int) -> int:
     return -(-width // block) * block
 
 
-def _packed(size: int) -> np.ndarray:
-    memory = np.zeros(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + size]
-
-
 def _vectors(run: ElementwiseRun, width: int) -> list[np.ndarray]:
     """The channel operands, zero beyond the channels, up to whole vectors."""
     found = []
@@ -267,15 +249,5 @@ def _listing(function: cpu.Function) -> Listing:
 
 
 @lru_cache(maxsize=256)
-def _loaded_chain(signature: Signature, machine: VectorMachine) -> tuple[cpu.Function, ChainPlan]:
-    return cpu.load(chain_kernel(signature, machine)), chain_plan(signature, machine)
-
-
-@lru_cache(maxsize=256)
 def _loaded_run(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
     return cpu.load(sweep_kernel(structure, machine))
-
-
-@lru_cache(maxsize=8)
-def _packer(machine: VectorMachine) -> Any:
-    return cpu.load(packing_kernel(machine)).typed(None, ctypes.c_void_p)

@@ -1,10 +1,10 @@
 """What each node of a model costs where it stands: onnxruntime's own profile of a few runs.
 
-    profile(session_of, feeds)["Conv_12_nchwc"] == 1.26e-3           seconds, median over the runs
+    profiles({"before": open_before, "after": open_after}, feeds)["after"]["Conv_12_nchwc"] == 1.26e-3    seconds
 
 This is how a piece is compared in place: its node's time with the reorders around it, against the times of
 all the nodes that it replaced. A model cut out for timing would have other layouts at its ends and other
-caches.
+caches. The models take turns, run by run, so that a clock that drifts is the same for all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,25 +20,50 @@ from typing import Any
 from regweave.devices.onnxruntime import NativeSession
 
 _SUFFIX = "_kernel_time"
+_PAUSE = 0.005
 WARM_UP = 2
 
+Profile = dict[str, float]
+"""Seconds of each node by name: the lower quartile over the runs, which interruptions do not reach."""
 
-def profile(
-    open_session: Callable[[Path], NativeSession], feeds: Mapping[str, Any], *, runs: int = 8
-) -> dict[str, float]:
-    """Median seconds of each node by name. `open_session` opens the model, profiling into files of that
-    prefix."""
+
+def profiles(
+    openers: Mapping[str, Callable[[Path], NativeSession]],
+    feeds: Mapping[str, Any],
+    *,
+    runs: int = 10,
+    seconds: float = 3.0,
+    threads: int = 1,
+) -> dict[str, Profile]:
+    """The profile of each model. An opener opens it, profiling into files of the prefix that it is given.
+
+    At most `runs` runs of each, fewer (but 3) once `seconds` have passed.
+    """
     with tempfile.TemporaryDirectory(prefix="regweave-") as folder:
-        session = open_session(Path(folder) / "profile")
-        for _ in range(WARM_UP + runs):
-            session.run(None, feeds)
-        events = json.loads(session.end_profile().read_text(encoding="utf-8"))
+        sessions = {name: opener(Path(folder) / name) for name, opener in openers.items()}
+        started, done = time.perf_counter(), 0
+        while done < WARM_UP + runs:
+            if done >= WARM_UP + 3 and time.perf_counter() - started > seconds:
+                break
+            for session in sessions.values():
+                if threads > 1:
+                    time.sleep(_PAUSE)
+                session.run(None, feeds)
+            done += 1
+        return {name: _read(session.end_profile(), done) for name, session in sessions.items()}
+
+
+def _read(path: Path, runs: int) -> Profile:
     times: dict[str, list[float]] = {}
-    for event in events:
+    for event in json.loads(path.read_text(encoding="utf-8")):
         if event.get("cat") == "Node" and event["name"].endswith(_SUFFIX):
             times.setdefault(event["name"].removesuffix(_SUFFIX), []).append(event["dur"] * 1e-6)
     # Nodes inside loops run several times a run: what counts is their sum per run.
-    return {name: statistics.median(_per_run(seen, WARM_UP + runs)[WARM_UP:]) for name, seen in times.items()}
+    return {name: _quartile(_per_run(seen, runs)[WARM_UP:]) for name, seen in times.items()}
+
+
+def _quartile(times: list[float]) -> float:
+    return statistics.quantiles(times, n=4)[0] if len(times) > 1 else times[0]
 
 
 def _per_run(times: list[float], runs: int) -> list[float]:

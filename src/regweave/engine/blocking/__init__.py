@@ -10,5 +10,6 @@ everything else. On a detector those reorders were 9.9 of 120 ms. Here they are 
 
 from regweave.engine.blocking.forms import GATE, Facts, Native, Shape
 from regweave.engine.blocking.passes import block_images, count_reorders
+from regweave.engine.blocking.view import REORDERS
 
-__all__ = ["GATE", "Facts", "Native", "Shape", "block_images", "count_reorders"]
+__all__ = ["GATE", "REORDERS", "Facts", "Native", "Shape", "block_images", "count_reorders"]

@@ -17,6 +17,8 @@ import onnx
 from regweave.engine.blocking.forms import NCHWC, Facts, Form, blocked_form
 
 REORDER_INPUT, REORDER_OUTPUT = "ReorderInput", "ReorderOutput"
+REORDERS = frozenset(((NCHWC, REORDER_INPUT), (NCHWC, REORDER_OUTPUT)))
+"""Domain and op type of the nodes that move an image from one layout to the other."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,223 @@
+"""Which pieces run natively: what the cost model hopes for, judged in place, checked on the whole model.
+
+    1. propose       every chain, product and run for which a gain is possible (all of them with `tune`)
+    2. measure       onnxruntime's nodes against ours, in the profiles of both models, run by run in turns
+    3. drop          what is not faster; then again, because what is dropped changes its neighbours' layouts
+    4. verify        each piece against float64
+    5. race          the whole models, interleaved; as long as ours is slower, the least useful pieces go
+
+What a person asked for by name stays in through 3 and 5, but not through 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import onnx
+
+from regweave.devices.onnxruntime import NativeSession
+from regweave.engine.attribution import native_time, replaced_time
+from regweave.engine.building import BLOCKED, Build, build
+from regweave.engine.natives import Natives
+from regweave.engine.optimiser import Workshop
+from regweave.engine.profiling import profiles
+from regweave.engine.proposals import Proposal
+from regweave.engine.racing import Race, race
+from regweave.engine.report import Timing
+from regweave.engine.verification import Check, captured, check_piece
+from regweave.errors import UnsupportedError, VerificationError
+from regweave.graphs import Model
+
+Say = Callable[[str], None]
+
+ROUNDS_OF_DROPPING = 3
+LEAST_SPEEDUP = 1.005
+"""A piece measured below this in place is no gain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A proposal with its fate: in or out, why, what was measured and how far off its results are."""
+
+    proposal: Proposal
+    fused: bool
+    reason: str
+    timing: Timing | None = None
+    check: Check | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The judgements of all proposals, the model that came of them, and the race of the two models.
+
+    `build` is None where onnxruntime alone is the best that was found.
+    """
+
+    judgements: tuple[Judgement, ...]
+    build: Build | None
+    result: Race
+
+
+@dataclass(eq=False)
+class Court:
+    """Everything that decisions about one model need."""
+
+    model: Model
+    natives: Natives
+    shop: Workshop
+    feeds: Mapping[str, Any]
+    optimised: onnx.ModelProto
+    baseline: NativeSession
+    say: Say
+    patient: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads of both models."""
+        return self.natives.threads
+
+    def decide(self, proposals: Sequence[Proposal]) -> Decision:
+        """Judge all proposals."""
+        wanted = [p for p in proposals if p.hopeful or p.piece.forced or self.patient]
+        fates = {p.piece.name: Judgement(p, False, p.reason) for p in proposals}
+        wanted = self._buildable(wanted, fates)
+        built = self._drop_slow(wanted, fates)
+        built = self._verify(built, fates)
+        built, result = self._race(built, fates)
+        return Decision(tuple(fates[p.piece.name] for p in proposals), built, result)
+
+    def _build(self, proposals: Sequence[Proposal]) -> Build:
+        return build(self.model, [p.piece for p in proposals], self.natives, self.shop)
+
+    def _buildable(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
+        """Those for which there is a kernel."""
+        kept = []
+        for number, proposal in enumerate(wanted):
+            name = proposal.piece.name
+            self.say(f"building {number + 1} of {len(wanted)}: {name}")
+            try:
+                self.natives.build(proposal.piece, name, blocked=self.natives.can_block(proposal.piece))
+            except UnsupportedError as error:
+                if proposal.piece.forced:
+                    raise
+                fates[name] = replace(fates[name], reason=str(error))
+            else:
+                kept.append(proposal)
+                fates[name] = replace(fates[name], fused=True)
+        return kept
+
+    def _drop_slow(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
+        """Measure in place and drop what is no gain."""
+        for number in range(ROUNDS_OF_DROPPING):
+            if not wanted:
+                break
+            self.say(f"measuring {len(wanted)} pieces in place" + (" again" if number else ""))
+            for name, timing in self._timings(wanted).items():
+                fates[name] = replace(fates[name], timing=timing)
+            slow = {p.piece.name for p in wanted if not p.piece.forced and _is_slow(fates[p.piece.name])}
+            for name in slow:
+                fates[name] = replace(fates[name], fused=False, reason=_slow_reason(fates[name]))
+            wanted = [p for p in wanted if p.piece.name not in slow]
+            if not slow:
+                break
+        return wanted
+
+    def _timings(self, wanted: Sequence[Proposal]) -> dict[str, Timing]:
+        built = self._build(wanted)
+        shop, threads = self.shop, self.threads
+        found = profiles(
+            {
+                "before": lambda prefix: shop.open(self.optimised, threads=threads, profile=prefix),
+                "after": lambda prefix: built.open(shop, threads, prefix),
+            },
+            self.feeds,
+            threads=threads,
+            runs=40 if self.patient else 12,
+            seconds=15.0 if self.patient else 3.0,
+        )
+        pieces = [p.piece for p in wanted]
+        before = replaced_time(self.model, self.optimised.graph, found["before"], pieces)
+        op_types = {name: piece.name for name, piece in built.pieces.items()}
+        op_types |= {name + BLOCKED: piece.name for name, piece in built.pieces.items()}
+        after = native_time(built.proto.graph, found["after"], op_types)
+        return {
+            name: Timing(before[name] * 1e3, after[name] * 1e3, before[name] / max(after[name], 1e-9))
+            for name in before.keys() & after.keys()
+        }
+
+    def _verify(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
+        """Drop what is not as accurate as it must be; VerificationError where that was asked for by name."""
+        if not wanted:
+            return wanted
+        self.say(f"verifying {len(wanted)} pieces against float64")
+        variants = self._build(wanted).blocked
+        tensors = captured(self.model, [p.piece for p in wanted], self.feeds, self.shop, self.threads)
+        kept = []
+        for proposal in wanted:
+            name = proposal.piece.name
+            check = check_piece(proposal.piece, self.natives, tensors, blocked=name in variants)
+            words = (
+                f"its error against float64 is {check.ours.max_abs_error:.2g}, onnxruntime's "
+                f"{check.theirs.max_abs_error:.2g}"
+            )
+            if not check.passed and proposal.piece.forced:
+                raise VerificationError(words, where=name, expected="at most twice onnxruntime's")
+            fates[name] = replace(fates[name], check=check, fused=check.passed)
+            if check.passed:
+                kept.append(proposal)
+            else:
+                fates[name] = replace(fates[name], reason=words)
+        return kept
+
+    def _race(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> tuple[Build | None, Race]:
+        """Race the whole models; drop the less useful half of the pieces as long as ours loses."""
+        while True:
+            built = self._build(wanted)
+            session = built.open(self.shop, self.threads)
+            self.say(f"racing the whole model with {len(wanted)} native pieces")
+            result = race(
+                {
+                    "before": lambda: self.baseline.run(None, self.feeds),
+                    "after": lambda session=session: session.run(None, self.feeds),
+                },
+                threads=self.threads,
+                seconds=10.0 if self.patient else 4.0,
+            )
+            if result.ratio("before", "after") >= 1.0 or (all(p.piece.forced for p in wanted) and wanted):
+                return built, result
+            if not wanted:
+                return None, result
+            ranked = sorted(
+                (p for p in wanted if not p.piece.forced), key=lambda p: _gain(fates[p.piece.name])
+            )
+            for proposal in ranked[: -(-len(ranked) // 2)]:
+                name = proposal.piece.name
+                fates[name] = replace(
+                    fates[name],
+                    fused=False,
+                    reason="the whole model was slower with it than without",
+                )
+            wanted = [p for p in wanted if fates[p.piece.name].fused]
+
+
+def _is_slow(fate: Judgement) -> bool:
+    if fate.timing is None:
+        return not fate.proposal.after < fate.proposal.before
+    return fate.timing.speedup < LEAST_SPEEDUP
+
+
+def _slow_reason(fate: Judgement) -> str:
+    if fate.timing is None:
+        return fate.reason
+    return (
+        f"no gain in place: {fate.timing.fused_ms:.3g} ms natively, {fate.timing.baseline_ms:.3g} ms in "
+        "onnxruntime"
+    )
+
+
+def _gain(fate: Judgement) -> float:
+    if fate.timing is None:
+        return (fate.proposal.before - fate.proposal.after) * 1e3
+    return fate.timing.baseline_ms - fate.timing.fused_ms

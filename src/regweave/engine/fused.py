@@ -1,0 +1,84 @@
+"""A fused model: run it, read its report, save its kernels."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regweave.devices.onnxruntime import NativeSession
+from regweave.engine.inputs import checked_inputs
+from regweave.engine.natives import Native
+from regweave.engine.report import Report
+from regweave.errors import InputError
+from regweave.graphs import Model
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """What `fuse` returns. `report` says what was decided and why, and what it gained."""
+
+    model: Model
+    report: Report
+    natives: Mapping[str, Native]
+    _session: NativeSession
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The model's inputs, in order."""
+        return self.model.inputs
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The model's outputs, in order."""
+        return self.model.outputs
+
+    def run(self, inputs: Any) -> dict[str, np.ndarray]:
+        """The model's outputs by name.
+
+        `inputs` maps names to arrays, or is a sequence in the model's order, or the only input itself; NumPy
+        arrays or DLPack tensors on the CPU. Dynamic dimensions may differ from call to call, and calls may
+        come from several threads. Errors: InputError for wrong names, element types or shapes; DeviceError
+        with onnxruntime's words.
+        """
+        results = self._session.run(None, checked_inputs(self.model, inputs))
+        return dict(zip(self.output_names, results, strict=True))
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the kernels (assembly and register map of each) and report.json into `folder`, and return
+        it."""
+        place = Path(folder)
+        try:
+            kernels = place / "kernels"
+            kernels.mkdir(parents=True, exist_ok=True)
+            for name, native in self.natives.items():
+                stem = _UNSAFE.sub("_", name)
+                (kernels / f"{stem}.s").write_text(native.listing.text, encoding="utf-8")
+                (kernels / f"{stem}.registers.txt").write_text(_registers(native), encoding="utf-8")
+            document = json.dumps(_finite(self.report.to_dict()), indent=2, allow_nan=False)
+            (place / "report.json").write_text(document + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write there: {error.strerror}", where=str(place)) from error
+        return place
+
+
+def _registers(native: Native) -> str:
+    return f"{native.listing.name}\npressure: {native.listing.pressure}\n\n{native.listing.register_map}\n"
+
+
+def _finite(value: Any) -> Any:
+    """`value` with what JSON cannot hold replaced by null."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,105 @@
+"""What was decided for a model, measured and verified, as values that turn into JSON.
+
+    report.to_dict() == {"model", "threads", "cascades": [{"nodes", "shape", ..., "measured"}], "whole": {...}, ...}
+
+docs/report.md describes every field. What was not measured is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds in onnxruntime and natively, and the ratio of the two (the median of ratios where
+    raced)."""
+
+    baseline_ms: float
+    fused_ms: float
+    speedup: float
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The largest errors. Relative ones are of an element, but of at least a thousandth of the largest."""
+
+    max_abs_error: float
+    max_rel_error: float
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Rows (or pixels of all images) for the sizes given, None where unknown; and K, N0, N1, ..."""
+
+    m: int | None
+    widths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SeamReport:
+    """What a seam would be on the GPU that was asked about."""
+
+    strategy: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PieceReport:
+    """One candidate. `activations[s]` is the element-wise work behind product s.
+
+    `onnxruntime_error` is onnxruntime's own error against the same float64 reference.
+    """
+
+    kind: Literal["chain", "single", "elementwise"]
+    nodes: tuple[str, ...]
+    shape: Shape
+    activations: tuple[tuple[str, ...], ...]
+    decision: Literal["fused", "refused"]
+    reason: str
+    predicted: dict[str, int] | None = None
+    measured: Timing | None = None
+    accuracy: Accuracy | None = None
+    onnxruntime_error: float | None = None
+    seams: tuple[SeamReport, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document's entry."""
+        values = asdict(self)
+        accuracy = values.pop("accuracy") or {"max_abs_error": None, "max_rel_error": None}
+        timing = values["measured"] or {"baseline_ms": None, "fused_ms": None, "speedup": None}
+        predicted = self.predicted or {"bytes_unfused": None, "bytes_fused": None}
+        return {**values, "predicted": predicted, "measured": timing, **accuracy}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole answer: `cascades` are the candidates of two or more products, `others` what else runs
+    natively."""
+
+    model: str
+    threads: int
+    cascades: tuple[PieceReport, ...]
+    others: tuple[PieceReport, ...]
+    whole: Timing | None
+    accuracy: Accuracy | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fused(self) -> tuple[PieceReport, ...]:
+        """Everything that runs natively."""
+        return tuple(p for p in (*self.cascades, *self.others) if p.decision == "fused")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `--json` prints."""
+        whole = asdict(self.whole) if self.whole else {"baseline_ms": None, "fused_ms": None, "speedup": None}
+        errors = asdict(self.accuracy) if self.accuracy else {"max_abs_error": None, "max_rel_error": None}
+        return {
+            "model": self.model,
+            "threads": self.threads,
+            "cascades": [piece.to_dict() for piece in self.cascades],
+            "others": [piece.to_dict() for piece in self.others],
+            "whole": {**whole, **errors},
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,200 @@
+"""Every native piece against float64, on the tensors that really reach it, and the whole model against
+onnxruntime.
+
+    original model, with the pieces' inputs and outputs made visible        -> x, onnxruntime's y
+    the piece's operator alone in a session, in the variant that is used     -> our y
+    operators' float64 reference on x                                        -> the truth
+
+A piece passes if its largest error is at most twice onnxruntime's, a few units in the last place of the
+largest result granted to both. The reference is taken at up to a few thousand positions spread over the
+tensor: a kernel treats all of them alike, and every tail of it is among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from regweave.devices.onnxruntime import DOMAIN, NativeSession
+from regweave.engine.natives import Natives
+from regweave.engine.optimiser import Workshop
+from regweave.engine.report import Accuracy
+from regweave.errors import VerificationError
+from regweave.graphs import Model, Piece
+from regweave.operators.blocks import from_blocks, to_blocks
+
+POSITIONS = 2048
+ALLOWED = 2.0
+ULPS = 8 * 2.0**-23
+"""Of the largest result: what counts as no error at all."""
+
+WHOLE = 1e-3
+"""Of the largest element of an output: more than this between us and onnxruntime cannot be rounding."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Errors of a piece, ours and onnxruntime's, against float64, and whether ours may stand."""
+
+    ours: Accuracy
+    theirs: Accuracy
+    passed: bool
+
+
+def captured(
+    model: Model, pieces: Sequence[Piece], feeds: Mapping[str, Any], shop: Workshop, threads: int
+) -> dict[str, np.ndarray]:
+    """All tensors at the ends of the pieces, as onnxruntime computes them in the original model."""
+    names = dict.fromkeys(
+        name for piece in pieces for name in (piece.input, *piece.extra_inputs, piece.output)
+    )
+    made = [name for name in names if name in model.makers]
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    outputs = {value.name for value in proto.graph.output}
+    proto.graph.output.extend(
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in made if name not in outputs
+    )
+    session = shop.open(proto, threads=threads, optimise=True)
+    found = dict(zip(made, session.run(made, feeds), strict=True)) if made else {}
+    given = {name: np.asarray(feeds[name]) for name in names if name in feeds}
+    constants = {name: model.constants.value(name) for name in names if name in model.constants}
+    added = {name: value for piece in pieces for name, value in piece.added.items()}
+    return {**constants, **added, **given, **found}
+
+
+def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray], *, blocked: bool) -> Check:
+    """Run one piece natively on captured tensors and compare."""
+    x = tensors[piece.input]
+    x = np.ascontiguousarray(x.T if piece.transposed else x, np.float32)
+    extras = [np.ascontiguousarray(tensors[name], np.float32) for name in piece.extra_inputs]
+    theirs = np.asarray(tensors[piece.output])
+    ours = _run(piece, natives, x, extras, theirs.shape, blocked)
+    reference, at = _reference(piece, x, extras)
+    return _judge(reference, _at(piece, ours, at), _at(piece, theirs, at))
+
+
+def compare_outputs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Accuracy:
+    """The largest differences between the outputs of two runs; VerificationError where it cannot be
+    rounding."""
+    worst = Accuracy(0.0, 0.0)
+    for index, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if not isinstance(a, np.ndarray) or a.dtype.kind != "f":
+            if not np.array_equal(a, b):
+                raise VerificationError(f"output {index} differs from onnxruntime's")
+            continue
+        if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
+            raise VerificationError(f"output {index} has another shape, or other NaNs, than onnxruntime's")
+        found = accuracy(a, b)
+        if found.max_abs_error > WHOLE * max(_largest(b), 1e-30):
+            raise VerificationError(
+                f"output {index} differs from onnxruntime's by up to {found.max_abs_error:.2g}",
+                expected=f"at most {WHOLE * _largest(b):.2g}",
+            )
+        worst = Accuracy(
+            max(worst.max_abs_error, found.max_abs_error), max(worst.max_rel_error, found.max_rel_error)
+        )
+    return worst
+
+
+def accuracy(found: np.ndarray, reference: np.ndarray) -> Accuracy:
+    """Largest absolute and relative error over the finite elements of `reference`."""
+    reference = reference.astype(np.float64)
+    finite = np.isfinite(reference)
+    if not finite.any():
+        return Accuracy(0.0, 0.0)
+    difference = np.abs(found.astype(np.float64)[finite] - reference[finite])
+    size = np.maximum(np.abs(reference[finite]), 1e-3 * _largest(reference))
+    relative = np.divide(difference, size, out=np.zeros_like(difference), where=size > 0)
+    return Accuracy(float(difference.max()), float(relative.max()))
+
+
+def _judge(reference: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> Check:
+    mine, other = accuracy(ours, reference), accuracy(theirs, reference)
+    granted = ULPS * _largest(reference)
+    same = bool(np.array_equal(np.isnan(ours), np.isnan(reference)))
+    return Check(mine, other, same and mine.max_abs_error <= max(ALLOWED * other.max_abs_error, granted))
+
+
+def _largest(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.abs(finite).max()) if finite.size else 0.0
+
+
+def _run(
+    piece: Piece,
+    natives: Natives,
+    x: np.ndarray,
+    extras: Sequence[np.ndarray],
+    shape: Sequence[int],
+    blocked: bool,
+) -> np.ndarray:
+    """The piece's output, plain, of `shape`."""
+    native = natives.build(piece, "Piece", blocked=blocked)
+    given = [_block(array, natives.block) if blocked else array for array in (x, *extras)]
+    names = [f"input{index}" for index in range(len(given))]
+    graph = helper.make_graph(
+        [helper.make_node("Piece", names, ["y"], domain=DOMAIN)],
+        "piece",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * array.ndim)
+            for name, array in zip(names, given, strict=True)
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid(DOMAIN, 1)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    session = NativeSession(proto.SerializeToString(), [native.operator], threads=natives.threads)
+    y = session.run(None, dict(zip(names, given, strict=True)))[0]
+    if blocked:
+        y = y.reshape(y.shape[0], -1, int(np.prod(y.shape[2:])), natives.block)
+        y = from_blocks(y, shape[1])
+    return y.reshape(shape)
+
+
+def _block(array: np.ndarray, block: int) -> np.ndarray:
+    """An image [batch, C, H, W] in blocks, declared as onnxruntime does."""
+    batch, channels, *size = array.shape
+    blocks = to_blocks(array.reshape(batch, channels, -1), block)
+    return blocks.reshape(batch, -(-channels // block) * block, *size)
+
+
+def _reference(
+    piece: Piece, x: np.ndarray, extras: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The float64 result at some positions, and which these are (None: all)."""
+    work = piece.chain or piece.run
+    assert work is not None, "a piece that was built has work"
+    shaped = [_positions_shape(piece, array) for array in (x, *extras)]
+    count = shaped[0].shape[-1 if piece.order == "pixels" else 0]
+    at = None
+    if count > POSITIONS:
+        at = np.unique(np.linspace(0, count - 1, POSITIONS).astype(np.int64))
+        shaped = [np.take(array, at, axis=-1 if piece.order == "pixels" else 0) for array in shaped]
+    return work.reference(shaped[0], shaped[1:]), at
+
+
+def _positions_shape(piece: Piece, array: np.ndarray) -> np.ndarray:
+    """[M, C] for rows, [batch, C, P] for pixels, of a tensor with the piece's input or output layout."""
+    if piece.order == "pixels":
+        batch = int(np.prod(array.shape[: piece.channel_axis]))
+        return array.reshape(batch, array.shape[piece.channel_axis], -1)
+    if not piece.widths:
+        return array.reshape(-1, 1)
+    return array.reshape(piece_rows(piece, array), -1)
+
+
+def piece_rows(piece: Piece, array: np.ndarray) -> int:
+    """How many rows a tensor of a "rows" piece has; that of its input decides."""
+    assert piece.m is not None, "sizes are known when pieces are verified"
+    return max(piece.m, 1) if array.size else 0
+
+
+def _at(piece: Piece, y: np.ndarray, at: np.ndarray | None) -> np.ndarray:
+    shaped = _positions_shape(piece, y)
+    return shaped if at is None else np.take(shaped, at, axis=-1 if piece.order == "pixels" else 0)
