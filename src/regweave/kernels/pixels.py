@@ -185,7 +185,7 @@ class PixelsDriver:
         final = len(widths) - 2
         place = b.general("place")
         for stage in range(final + 1):
-            offset = plan.buffers[(stage - 1) % 2] if stage else plan.x_buffer
+            offset = plan.buffers[(stage - 1) % 2] if stage else 0
             b.emit("mov", place, w.slot("scratch"))
             if offset:
                 b.emit("add", place, offset)

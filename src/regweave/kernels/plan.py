@@ -18,8 +18,8 @@ from itertools import pairwise
 from regweave.kernels.geometry import Geometry, Panel
 from regweave.operators import Signature
 
-#: Most rows of one block of several stages: more gain nothing.
-_MOST_ROWS = 96
+#: Rows of one block of several stages: fewer fetch weights too often, more gain nothing.
+_FEWEST_ROWS, _MOST_ROWS = 24, 96
 #: Most rows of one block of a single product, where no intermediate has to stay in a cache.
 SINGLE_ROWS = 336
 #: Strides of this many bytes would put all rows of a tile into one set of the first-level cache.
@@ -32,8 +32,8 @@ class ChainPlan:
 
     `block` is the most rows (pixels) that go through all stages at once; `pitches[s]` the bytes from row to
     row (channel to channel) of the intermediate behind stage s; `buffers` the offsets of the two buffers in
-    a part's scratch memory, `x_buffer` that of the copied input (pixels only); `scratch_bytes` the size of
-    that memory per part; `ahead` how many 64-byte lines of the next block's input each full tile asks for.
+    a part's scratch memory (pixels: behind the copied input); `scratch_bytes` the size of that memory per
+    part; `ahead` how many 64-byte lines (pixels: rows) of the next block's input each full tile asks for.
     """
 
     geometry: Geometry
@@ -41,7 +41,6 @@ class ChainPlan:
     block: int
     pitches: tuple[int, ...]
     buffers: tuple[int, int]
-    x_buffer: int
     scratch_bytes: int
     ahead: int
 
@@ -73,11 +72,7 @@ def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
     pitches = tuple(
         _spread(-(-width // geometry.lanes) * geometry.vector_bytes, geometry) for width in widths[1:-1]
     )
-    largest = max(4 * (k + n) for k, n in pairwise(widths))
-    panel = max(4 * k * geometry.columns for k in widths[:-1])
-    rows = max(geometry.cache_bytes - panel, geometry.cache_bytes // 4) // largest
-    most = SINGLE_ROWS if stages == 1 else min(_MOST_ROWS, rows)
-    block = max(1, most // geometry.scalars) * geometry.scalars
+    block = _block_rows(widths, geometry)
     sizes = [block * max(pitches[parity::2], default=0) for parity in (0, 1)]
     lines = geometry.scalars * -(-widths[0] * 4 // 64)
     return ChainPlan(
@@ -86,10 +81,26 @@ def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
         block,
         pitches,
         (0, sizes[0]),
-        0,
         _separate(sum(sizes)),
         min(16, -(-lines // sum(len(cut) for cut in panels))),
     )
+
+
+def _block_rows(widths: tuple[int, ...], geometry: Geometry) -> int:
+    """Rows of a block: as many as leave an intermediate in the core's own cache beside a panel.
+
+    Weights that do not fit there themselves are fetched anew for each block: then blocks are as large as
+    allowed, and the intermediate, which is read far more slowly than the weights, may leave that cache.
+    """
+    if len(widths) == 2:
+        most = SINGLE_ROWS
+    elif 4 * sum(k * n for k, n in pairwise(widths)) > geometry.cache_bytes:
+        most = _MOST_ROWS
+    else:
+        panel = max(4 * k * geometry.columns for k in widths[:-1])
+        rows = (geometry.cache_bytes - panel) // max(4 * (k + n) for k, n in pairwise(widths))
+        most = max(_FEWEST_ROWS, min(_MOST_ROWS, rows))
+    return most // geometry.scalars * geometry.scalars
 
 
 def _plan_pixels(signature: Signature, geometry: Geometry) -> ChainPlan:
@@ -104,7 +115,6 @@ def _plan_pixels(signature: Signature, geometry: Geometry) -> ChainPlan:
         geometry.columns,
         tuple(line for _ in widths[1:-1]),
         (copied, copied + sizes[0]),
-        0,
         _separate(copied + sum(sizes)),
         min(4, -(-widths[0] // tiles)),
     )
