@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import onnx
+from google.protobuf.message import Message
 
 from regweave.errors import InputError, ModelError, nearest_names
 from regweave.graphs.inference import is_anonymous, is_dynamic
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
+DAMAGED = "the file is damaged: fetch or export it again"
+ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
 def check_claims(proto: onnx.ModelProto) -> None:
@@ -23,6 +26,23 @@ def check_claims(proto: onnx.ModelProto) -> None:
             "the model names no operator set: the file is truncated or not ONNX",
             fix="fetch or export it again",
         )
+
+
+def check_text(proto: onnx.ModelProto) -> None:
+    """Every name and text is UTF-8 and every element type exists, or ModelError: the file is damaged."""
+    queue: list[tuple[Message, str]] = [(proto, "the model")]
+    while queue:
+        message, where = queue.pop()
+        for field, value in message.ListFields():
+            inside = f"{where}, {field.name}"
+            if field.type == field.TYPE_STRING:
+                for text in (value,) if isinstance(value, (str, bytes)) else value:
+                    if not isinstance(text, str):
+                        raise ModelError(f"{bytes(text)!r} is not text", where=inside, fix=DAMAGED)
+            elif field.type == field.TYPE_MESSAGE:
+                queue.extend((part, inside) for part in ((value,) if isinstance(value, Message) else value))
+            elif field.name in ("data_type", "elem_type") and value not in ELEMENT_TYPES:
+                raise ModelError(f"element type {value} does not exist", where=inside, fix=DAMAGED)
 
 
 def check_outputs(graph: onnx.GraphProto) -> None:

@@ -17,7 +17,7 @@ import onnx
 
 from regweave.graphs.attributes import attribute, words
 from regweave.graphs.cursor import Cursor
-from regweave.graphs.dimensions import Shape, show
+from regweave.graphs.dimensions import Dim, Shape, show
 from regweave.graphs.model import Model
 from regweave.graphs.steps import Step, constant_step
 from regweave.operators import ChannelAdd, Order, TensorAdd
@@ -74,9 +74,18 @@ def recognise(model: Model, node: onnx.NodeProto) -> Product | Refusal | None:
     if known is not None and not model.is_float32(known):
         return Refusal(f"its data is {model.type_name(known)}; only float32 is built: left to onnxruntime")
     found = {"MatMul": _matmul, "Gemm": _gemm, "Conv": _conv}[node.op_type](model, node)
-    if isinstance(found, Product) and 0 in (found.k, found.n):
+    if not isinstance(found, Product):
+        return found
+    if 0 in (found.k, found.n):
         return Refusal(f"its weights are [{found.k}, {found.n}]: nothing to compute")
+    shape = model.symbols.get(found.input)
+    if shape and shape[0 if found.transposed else found.axis] not in (found.k, *filter(_is_symbol, shape)):
+        return Refusal(f"its weights [{found.k}, {found.n}] do not fit its input {show(shape)}")
     return found
+
+
+def _is_symbol(dim: Dim) -> bool:
+    return isinstance(dim, str)
 
 
 def _weight_shape(model: Model, name: str) -> tuple[int, ...] | Refusal:
@@ -165,12 +174,14 @@ def _gemm_bias(model: Model, node: onnx.NodeProto, cursor: Cursor, name: str, be
             )
         return Step((TensorAdd(),), (name,), (node.name,), node.output[0])
     value = np.asarray(model.constants.value(name), np.float64) * beta
+    n = cursor.channels if isinstance(cursor.channels, int) else 0
+    if value.ndim > 2 or (value.ndim and value.shape[-1] not in (1, n)):
+        return Refusal(f"its C '{name}' of shape {show(value.shape)} does not fit [M, {n}]")
     rows = value.shape[0] if value.ndim == 2 else 1
     if rows == 1:
         value = value.reshape(-1)
         step = constant_step("Add", value, "scalar" if value.size == 1 else "channel")
         return Step(step[0], step[1], (node.name,), node.output[0])
-    n = cursor.channels if isinstance(cursor.channels, int) else value.shape[1]
     full = np.broadcast_to(value, (rows, n)).astype(np.float32)
     extra = f"{node.name}/full C"
     while extra in model.types:
@@ -198,14 +209,16 @@ def _conv(model: Model, node: onnx.NodeProto) -> Product | Refusal | None:
     shape = _weight_shape(model, name)
     if isinstance(shape, Refusal):
         return shape
+    image = model.symbols.get(x)
+    if image is None:
+        return Refusal("the rank of its image is not known")
+    if len(shape) != len(image) or len(shape) < 3 or any(dim != 1 for dim in shape[2:]):
+        return Refusal(f"its weights {show(shape)} do not fit its image {show(image)}")
     n, k = shape[:2]
 
     def weight() -> np.ndarray:
         return np.ascontiguousarray(model.constants.value(name).reshape(n, k).T, np.float32)
 
-    image = model.symbols.get(x)
-    if image is None:
-        return Refusal("the rank of its image is not known")
     order: Order = "rows" if all(dim == 1 for dim in image[2:]) else "pixels"
     bias = node.input[2] if len(node.input) > 2 else ""
     steps: tuple[Step, ...] = ()
@@ -213,5 +226,7 @@ def _conv(model: Model, node: onnx.NodeProto) -> Product | Refusal | None:
         if bias not in model.constants:
             return Refusal(f"its bias '{bias}' is computed at run time")
         vector = np.asarray(model.constants.value(bias), np.float64).reshape(-1)
+        if vector.size != n:
+            return Refusal(f"its bias has {vector.size} values for {n} channels")
         steps = (Step((ChannelAdd(),), (vector,), (node.name,), node.output[0]),)
     return Product(node.name, x, node.output[0], k, n, order, weight, 1, steps)

@@ -22,6 +22,7 @@ from regweave.graphs.claims import (
     check_dims,
     check_operators,
     check_outputs,
+    check_text,
     dynamic_dimensions,
 )
 from regweave.graphs.constants import Constants
@@ -61,6 +62,7 @@ def read_model(
         proto = _parse(path)
     folder = None if path is None else path.resolve().parent
     check_claims(proto)
+    check_text(proto)
     check_external(all_tensors(proto.graph), folder)
     proto = _inline(proto)
     name_nodes(proto.graph)

@@ -76,7 +76,7 @@ def _pass(
         outputs = [name for name in node.output if name]
         if not outputs:
             continue
-        ours = _rule(node, table, opset)
+        ours = _shape(node, table, opset)
         for name in outputs:
             known = inferred.get(name)
             if name == node.output[0] and ours is not None:
@@ -97,6 +97,14 @@ def _merge(ours: Sequence[Dim | None], known: Shape | None, name: str) -> Shape:
     if known is None or len(known) != len(ours):
         known = tuple(f"{name}[{axis}]?" for axis in range(len(ours)))
     return tuple(theirs if mine is None else mine for mine, theirs in zip(ours, known, strict=True))
+
+
+def _shape(node: onnx.NodeProto, table: ShapeTable, opset: int) -> Sequence[Dim | None] | None:
+    """`_rule`, or None where the node's attributes are no sense: too short, or for another rank."""
+    try:
+        return _rule(node, table, opset)
+    except (IndexError, ValueError, TypeError, ZeroDivisionError):
+        return None
 
 
 def _rule(node: onnx.NodeProto, table: ShapeTable, opset: int) -> Sequence[Dim | None] | None:
