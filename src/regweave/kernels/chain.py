@@ -13,7 +13,9 @@ from functools import lru_cache
 
 from regweave.assembly import Listing
 from regweave.errors import UnsupportedError
+from regweave.kernels.arguments import chain_arguments
 from regweave.kernels.geometry import geometry_of
+from regweave.kernels.pixels import PixelsDriver
 from regweave.kernels.plan import ChainPlan, plan_chain
 from regweave.kernels.rows import RowsDriver
 from regweave.kernels.workspace import Workspace
@@ -40,9 +42,6 @@ def chain_kernel(signature: Signature, machine: VectorMachine) -> Listing:
     Errors: UnsupportedError for machines without kernels, blocks that do not fit the machine.
     """
     plan = chain_plan(signature, machine)
-    w = Workspace(machine, plan.geometry, f"rw_chain_{signature.order}")
-    if signature.order == "pixels":
-        from regweave.kernels.pixels import PixelsDriver
-
-        return PixelsDriver(signature, plan).write(w)
-    return RowsDriver(signature, plan).write(w)
+    w = Workspace(machine, plan.geometry, f"rw_chain_{signature.order}", chain_arguments(signature))
+    driver = PixelsDriver if signature.order == "pixels" else RowsDriver
+    return driver(signature, plan).write(w)

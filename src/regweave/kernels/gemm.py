@@ -20,16 +20,16 @@ from functools import lru_cache
 import numpy as np
 
 from regweave.assembly import Listing
-from regweave.assembly.variables import Memory, Variable
+from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
-from regweave.kernels.arguments import STREAM, field_offset
+from regweave.kernels.division import divide_up, share, share_rows, take_rows
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.geometry import Geometry, geometry_of
 from regweave.kernels.packing import PackStep
 from regweave.kernels.places import Strided
 from regweave.kernels.plan import SINGLE_ROWS
 from regweave.kernels.scalars import Rows
-from regweave.kernels.stage import Ahead, Stage
+from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Elementwise
@@ -90,7 +90,7 @@ def gemm_kernel(epilogue: tuple[Elementwise, ...], machine: VectorMachine) -> Li
     if sum(op.operand == "tensor" for op in epilogue) > MOST_EXTRAS:
         raise UnsupportedError("too many extra tensors for one product", expected=f"at most {MOST_EXTRAS}")
     geometry = geometry_of(machine.name)
-    w = Workspace(machine, geometry, "rw_gemm")
+    w = Workspace(machine, geometry, "rw_gemm", GemmArguments)
     return _GemmDriver(w, geometry, Epilogue(epilogue, by_vector=True)).write()
 
 
@@ -106,83 +106,40 @@ class _GemmDriver:
         b.emit("mov", w.slot("args"), b["args"])
         self._divide(done)
         b.label(top)
-        self._take_block(done)
+        take_rows(w, SINGLE_ROWS, done)
         self._panels()
         b.emit("jump", top)
         b.label(done)
-        b.emit("fence_stores")
-        b.emit("return")
         return w.finish()
 
-    def _field(self, name: str, index: int = 0, args: Variable | None = None) -> Memory:
-        if args is None:
-            args = self.b.general("arguments")
-            self.b.emit("mov", args, self.w.slot("args"))
-        return self.b.at(args, field_offset(GemmArguments, name, index))
-
     def _divide(self, done: str) -> None:
-        """Slots next_row, last_row, first_panel, last_panel: this part's share."""
+        """Slots next, last, first_panel, last_panel: this part's share."""
         b, w, g = self.b, self.w, self.g
-        args, part = b["args"], b["part"]
-        tiles, panels, parts, divisor = (b.general(s) for s in ("tiles", "panels", "parts", "divisor"))
+        args = b["args"]
+        tiles, panels, enough = b.general("tiles"), b.general("panels"), b.general("enough")
         by_panel, divided = b.fresh_label("by_panel"), b.fresh_label("divided")
-        b.emit("mov", tiles, self._field("m", args=args))
-        b.emit("add", tiles, g.scalars - 1)
-        b.emit("mov", divisor, g.scalars)
-        b.emit("divide_unsigned", tiles, tiles, divisor)
-        b.emit("mov", panels, self._field("n", args=args))
-        b.emit("add", panels, g.columns - 1)
-        b.emit("shr", panels, g.columns.bit_length() - 1)
-        b.emit("mov", parts, self._field("parts", args=args))
+        b.emit("mov", panels, w.field("n", args=args))
+        divide_up(w, panels, g.columns)
+        b.emit("mov", tiles, w.field("m", args=args))
+        divide_up(w, tiles, g.scalars)
+        b.emit("imul", enough, w.field("parts", args=args), _TILES_EACH)
+        b.emit("cmp", tiles, enough)
+        b.emit("jump_less", by_panel)
         b.emit("mov", w.slot("first_panel"), 0)
         b.emit("mov", w.slot("last_panel"), panels)
-        b.emit("mov", w.slot("next_row"), 0)
-        b.emit("mov", divisor, self._field("m", args=args))
-        b.emit("mov", w.slot("last_row"), divisor)
-        b.emit("imul", divisor, parts, _TILES_EACH)
-        b.emit("cmp", tiles, divisor)
-        b.emit("jump_less", by_panel)
-        first, last = self._share(tiles, part, parts)
-        b.emit("imul", first, first, g.scalars)
-        b.emit("imul", last, last, g.scalars)
-        b.emit("mov", w.slot("next_row"), first)
-        b.emit("mov", divisor, self._field("m", args=args))
-        b.emit("min", last, divisor)
-        b.emit("mov", w.slot("last_row"), last)
+        share_rows(w, "m")
+        w.copy_slot("next", "first")
         b.emit("jump", divided)
         b.label(by_panel)
-        first, last = self._share(panels, part, parts)
+        b.emit("mov", w.slot("next"), 0)
+        b.emit("mov", tiles, w.field("m", args=args))
+        b.emit("mov", w.slot("last"), tiles)
+        first, last = share(w, panels)
         b.emit("mov", w.slot("first_panel"), first)
         b.emit("mov", w.slot("last_panel"), last)
         b.emit("cmp", first, last)
         b.emit("jump_equal", done)
         b.label(divided)
-
-    def _share(self, count: Variable, part: Variable, parts: Variable) -> tuple[Variable, Variable]:
-        """(count * part / parts, count * (part + 1) / parts)."""
-        b = self.b
-        first, last = b.general("first"), b.general("last")
-        b.emit("mov", first, count)
-        b.emit("imul", first, part)
-        b.emit("lea", last, b.at(first, index=count))
-        b.emit("divide_unsigned", first, first, parts)
-        b.emit("divide_unsigned", last, last, parts)
-        return first, last
-
-    def _take_block(self, done: str) -> None:
-        """Slots begin and count: the next block of rows."""
-        b, w = self.b, self.w
-        begin, count, most = b.general("begin"), b.general("count"), b.general("most")
-        b.emit("mov", begin, w.slot("next_row"))
-        b.emit("mov", count, w.slot("last_row"))
-        b.emit("sub", count, begin)
-        b.emit("jump_less_equal", done)
-        b.emit("mov", most, SINGLE_ROWS)
-        b.emit("min", count, most)
-        b.emit("mov", w.slot("begin"), begin)
-        b.emit("mov", w.slot("count"), count)
-        b.emit("add", begin, count)
-        b.emit("mov", w.slot("next_row"), begin)
 
     def _panels(self) -> None:
         """The stage's slots for this block, then its routines: full panels, the narrow one if it is ours."""
@@ -193,15 +150,15 @@ class _GemmDriver:
         self._set_row(args, ("c", 0), "out", "c_pitch", "out_pitch", panels=True)
         for t in range(self.epilogue.tensors):
             self._set_row(args, ("extras", t), f"extra{t}", "extra_pitch", "extra_pitch", panels=True)
-        b.emit("mov", value, self._field("k", args=args))
+        b.emit("mov", value, w.field("k", args=args))
         b.emit("mov", w.slot("k"), value)
         b.emit("add", value, self.epilogue.channels)
         b.emit("imul", value, value, g.panel_bytes)
         b.emit("imul", value, w.slot("first_panel"))
-        b.emit("add", value, self._field("packed", args=args))
+        b.emit("add", value, w.field("packed", args=args))
         b.emit("mov", w.slot("panel"), value)
         full, last, no_full, no_narrow = b.general("full"), b.general("last"), "no_full", "no_narrow"
-        b.emit("mov", full, self._field("n", args=args))
+        b.emit("mov", full, w.field("n", args=args))
         b.emit("shr", full, g.columns.bit_length() - 1)
         b.emit("mov", w.slot("full_panels"), full)
         b.emit("mov", last, w.slot("last_panel"))
@@ -209,13 +166,13 @@ class _GemmDriver:
         b.emit("sub", full, w.slot("first_panel"))
         b.emit("jump_less_equal", no_full)
         b.emit("mov", w.slot("panels"), full)
-        self._call_full()
+        call_last(w, self._stage(narrow=False))
         b.label(no_full)
         b.emit("mov", last, w.slot("last_panel"))
         b.emit("cmp", last, w.slot("full_panels"))
         b.emit("jump_less_equal", no_narrow)
         self._set_narrow()
-        w.call(self._stage(stream=False, narrow=True))
+        w.call(self._stage(narrow=True))
         b.label(no_narrow)
 
     def _set_row(
@@ -231,34 +188,22 @@ class _GemmDriver:
         """A matrix's first element of this block, of the part's first panel if `panels`."""
         b, w = self.b, self.w
         start, step = b.general("start"), b.general("step")
-        b.emit("mov", step, self._field(pitch, args=args))
+        b.emit("mov", step, w.field(pitch, args=args))
         b.emit("mov", w.slot(pitch_slot), step)
         b.emit("mov", start, w.slot("begin"))
         b.emit("imul", start, step)
-        b.emit("add", start, self._field(*matrix, args=args))
+        b.emit("add", start, w.field(*matrix, args=args))
         if panels:
             b.emit("imul", step, w.slot("first_panel"), self.g.panel_bytes)
             b.emit("add", start, step)
         b.emit("mov", w.slot(slot), start)
-
-    def _call_full(self) -> None:
-        b, w = self.b, self.w
-        plain, called, flags = b.fresh_label("cached"), b.fresh_label("called"), b.general("flags")
-        b.emit("mov", flags, self._field("flags"))
-        b.emit("test", flags, STREAM)
-        b.emit("jump_zero", plain)
-        w.call(self._stage(stream=True, narrow=False))
-        b.emit("jump", called)
-        b.label(plain)
-        w.call(self._stage(stream=False, narrow=False))
-        b.label(called)
 
     def _set_narrow(self) -> None:
         """Slots vectors, full_bytes, rest and panels for the N % 64 columns of the narrow panel."""
         b, w, g = self.b, self.w, self.g
         columns, value = b.general("columns"), b.general("value")
         b.emit("mov", w.slot("panels"), 1)
-        b.emit("mov", columns, self._field("n"))
+        b.emit("mov", columns, w.field("n"))
         b.emit("and", columns, g.columns - 1)
         b.emit("lea", value, b.at(columns, g.lanes - 1))
         b.emit("shr", value, g.lanes.bit_length() - 1)
@@ -270,7 +215,7 @@ class _GemmDriver:
         b.emit("shl", columns, 2)
         b.emit("mov", w.slot("full_bytes"), columns)
 
-    def _stage(self, *, stream: bool, narrow: bool) -> Stage:
+    def _stage(self, *, narrow: bool) -> Stage:
         g = self.g
         return Stage(
             scalars=Rows(),
@@ -280,7 +225,7 @@ class _GemmDriver:
             widths=tuple(range(1, g.vectors + 1)) if narrow else (g.vectors,),
             pitch=g.panel_bytes,
             columns=Columns(None, None) if narrow else Columns(g.vectors, ()),
-            stream=stream,
+            stream=False,
             claim=not narrow,
             ahead=Ahead(0, 0, apart=False),
         )

@@ -15,14 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from regweave.assembly import Listing
-from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.arguments import STREAM, chain_arguments, field_offset
+from regweave.assembly.variables import Variable
 from regweave.kernels.copies import CopyNarrow, CopyWhole
+from regweave.kernels.division import divide_up, open_scratch, share
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.places import Strided
 from regweave.kernels.plan import ChainPlan
 from regweave.kernels.scalars import Packed
-from regweave.kernels.stage import Ahead, Stage
+from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Signature
 
@@ -39,6 +39,8 @@ class PixelsDriver:
         b = w.b
         top, done = b.fresh_label("panel"), b.fresh_label("done")
         narrow, next_panel = b.fresh_label("narrow"), b.fresh_label("next")
+        open_scratch(w, self.plan.scratch_bytes)
+        b.emit("mov", w.slot("k0"), self.signature.widths[0])
         self._divide(w, done)
         b.label(top)
         self._take_panel(w)
@@ -56,46 +58,23 @@ class PixelsDriver:
         b.label(next_panel)
         self._next_panel(w, top)
         b.label(done)
-        b.emit("fence_stores")
-        b.emit("return")
         return w.finish()
 
-    def _field(self, w: Workspace, args: Variable, name: str, index: int = 0) -> Memory:
-        return w.b.at(args, field_offset(chain_arguments(self.signature), name, index))
-
-    def _args(self, w: Workspace) -> Variable:
-        args = w.b.general("arguments")
-        w.b.emit("mov", args, w.slot("args"))
-        return args
-
     def _divide(self, w: Workspace, done: str) -> None:
-        """Slots todo (panels of this part), image and first_pixel (where they start), panels_per_image."""
+        """Slots todo (panels of this part), image and pixel (where they start)."""
         b, columns = w.b, self.plan.geometry.columns
-        args, part = b["args"], b["part"]
-        b.emit("mov", w.slot("args"), args)
-        b.emit("mov", w.slot("k0"), self.signature.widths[0])
-        scratch = b.general("scratch")
-        b.emit("imul", scratch, part, self.plan.scratch_bytes)
-        b.emit("add", scratch, self._field(w, args, "scratch"))
-        b.emit("mov", w.slot("scratch"), scratch)
-        each, parts, first, last = (b.general(s) for s in ("each", "parts", "first", "last"))
-        b.emit("mov", each, self._field(w, args, "rows"))
-        b.emit("add", each, columns - 1)
-        b.emit("shr", each, columns.bit_length() - 1)
-        b.emit("cmp", each, 0)
-        b.emit("jump_equal", done)
-        b.emit("mov", parts, self._field(w, args, "parts"))
-        b.emit("mov", last, self._field(w, args, "batch"))
-        b.emit("imul", last, each)
-        b.emit("mov", first, last)
-        b.emit("imul", first, part)
-        b.emit("add", last, first)
-        b.emit("divide_unsigned", first, first, parts)
-        b.emit("divide_unsigned", last, last, parts)
+        args = b["args"]
+        each, panels, image, value = (b.general(s) for s in ("each", "panels", "image", "value"))
+        b.emit("mov", each, w.field("rows", args=args))
+        divide_up(w, each, columns)
+        b.emit("mov", panels, w.field("batch", args=args))
+        b.emit("imul", panels, each)
+        b.emit("cmp", panels, 0)
+        b.emit("jump_less_equal", done)
+        first, last = share(w, panels)
         b.emit("sub", last, first)
         b.emit("jump_less_equal", done)
         b.emit("mov", w.slot("todo"), last)
-        image, value = b.general("image"), b.general("value")
         b.emit("divide_unsigned", image, first, each)
         b.emit("mov", w.slot("image"), image)
         b.emit("mov", value, image)
@@ -107,20 +86,20 @@ class PixelsDriver:
     def _take_panel(self, w: Workspace) -> None:
         """Slots x_here, y_here, stage<s>_extra<t>: the panel's first pixel; pixels: how many remain."""
         b, r, widths = w.b, w.r, self.signature.widths
-        args = self._args(w)
-        where = b.general("where")
+        args, where = b.general("arguments"), b.general("where")
+        b.emit("mov", args, w.slot("args"))
         for name, width in (("x", widths[0]), ("y", widths[-1])):
-            b.emit("mov", where, self._field(w, args, f"{name}_pitch"))
+            b.emit("mov", where, w.field(f"{name}_pitch", args=args))
             b.emit("mov", w.slot(f"{name}_pitch"), where)
             b.emit("imul", where, where, width)
             b.emit("imul", where, w.slot("image"))
-            b.emit("add", where, self._field(w, args, name))
+            b.emit("add", where, w.field(name, args=args))
             self._add_pixel(w, where)
             b.emit("mov", w.slot(f"{name}_here"), where)
             if name == "x":
                 b.emit("lea", r.ahead, b.at(where, self.plan.geometry.panel_bytes))
         pitch = b.general("pitch")
-        b.emit("mov", pitch, self._field(w, args, "rows"))
+        b.emit("mov", pitch, w.field("rows", args=args))
         pixels = b.general("pixels")
         b.emit("mov", pixels, pitch)
         b.emit("sub", pixels, w.slot("pixel"))
@@ -131,7 +110,7 @@ class PixelsDriver:
             for t, index in enumerate(e for e in extras if e is not None):
                 b.emit("imul", where, pitch, widths[stage + 1])
                 b.emit("imul", where, w.slot("image"))
-                b.emit("add", where, self._field(w, args, "extras", index))
+                b.emit("add", where, w.field("extras", index, args=args))
                 self._add_pixel(w, where)
                 b.emit("mov", w.slot(f"stage{stage}_extra{t}"), where)
 
@@ -144,10 +123,9 @@ class PixelsDriver:
         """Go on with the panel behind this one, in the next image if this one ends."""
         b = w.b
         same, count, pixel = b.fresh_label("same_image"), b.general("count"), b.general("pixel")
-        args = self._args(w)
         b.emit("mov", pixel, w.slot("pixel"))
         b.emit("add", pixel, self.plan.geometry.columns)
-        b.emit("cmp", pixel, self._field(w, args, "rows"))
+        b.emit("cmp", pixel, w.field("rows"))
         b.emit("jump_less", same)
         b.emit("mov", count, w.slot("image"))
         b.emit("add", count, 1)
@@ -200,7 +178,7 @@ class PixelsDriver:
                 b.emit("mov", w.slot("out_pitch"), plan.pitches[stage])
             b.emit("mov", w.slot("k"), widths[stage])
             b.emit("mov", w.slot("count"), widths[stage + 1])
-            b.emit("mov", place, self._field(w, self._args(w), "weights", stage))
+            b.emit("mov", place, w.field("weights", stage))
             b.emit("mov", w.slot("source"), place)
             extras = [e for e in self.signature.extras[stage] if e is not None]
             for t in range(len(extras)):
@@ -210,22 +188,9 @@ class PixelsDriver:
             self._call_stage(w, stage, narrow)
 
     def _call_stage(self, w: Workspace, stage: int, narrow: bool) -> None:
-        b = w.b
         final = stage == len(self.signature.epilogues) - 1
         routine = self._routine(stage, final, narrow)
-        if not final or narrow:
-            w.call(routine)
-            return
-        plain, called = b.fresh_label("cached"), b.fresh_label("called")
-        flags = b.general("flags")
-        b.emit("mov", flags, self._field(w, self._args(w), "flags"))
-        b.emit("test", flags, STREAM)
-        b.emit("jump_zero", plain)
-        w.call(Stage(**{**vars(routine), "stream": True}))
-        b.emit("jump", called)
-        b.label(plain)
-        w.call(routine)
-        b.label(called)
+        call_last(w, routine) if final and not narrow else w.call(routine)
 
     def _routine(self, stage: int, final: bool, narrow: bool) -> Stage:
         g = self.plan.geometry

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from regweave.assembly import Listing
-from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.arguments import STREAM, chain_arguments, field_offset
+from regweave.assembly.variables import Variable
+from regweave.kernels.division import divide_up, open_scratch, share_rows, take_rows
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.geometry import Panel
 from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.plan import ChainPlan
 from regweave.kernels.scalars import Blocks, Rows
-from regweave.kernels.stage import Ahead, Stage
+from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Signature
 
@@ -39,11 +39,19 @@ class RowsDriver:
         """The whole kernel."""
         b = w.b
         image, top, image_done, done = (b.fresh_label(s) for s in ("image", "rows", "image_done", "done"))
-        self._divide(w, done)
+        open_scratch(w, self.plan.scratch_bytes)
+        tiles = share_rows(w, "rows")
+        b.emit("cmp", tiles, 0)
+        b.emit("jump_less_equal", done)
+        self._set_block(w, tiles)
+        if self.signature.block:
+            self._first_image(w, done)
         b.label(image)
         w.copy_slot("next", "first")
         b.label(top)
-        self._take_block(w, image_done)
+        behind = take_rows(w, w.slot("block"), image_done)
+        if not self.signature.block:
+            self._look_ahead(w, behind)
         for stage in range(len(self.signature.epilogues)):
             self._set_stage(w, stage)
             self._call_stage(w, stage)
@@ -52,94 +60,26 @@ class RowsDriver:
         if self.signature.block:
             self._next_image(w, image)
         b.label(done)
-        b.emit("fence_stores")
-        b.emit("return")
         return w.finish()
 
-    # -- rows of this part --
-
-    def _field(self, w: Workspace, args: Variable, name: str, index: int = 0) -> Memory:
-        return w.b.at(args, field_offset(chain_arguments(self.signature), name, index))
-
-    def _args(self, w: Workspace) -> Variable:
-        args = w.b.general("arguments")
-        w.b.emit("mov", args, w.slot("args"))
-        return args
-
-    def _divide(self, w: Workspace, done: str) -> None:
-        """Slots first, last: this part's rows; block: rows per block, blocks as equal as tiles allow."""
-        b, tile = w.b, self.plan.geometry.scalars
-        args, part = b["args"], b["part"]
-        b.emit("mov", w.slot("args"), args)
-        scratch, value = b.general("scratch"), b.general("value")
-        b.emit("imul", scratch, part, self.plan.scratch_bytes)
-        b.emit("add", scratch, self._field(w, args, "scratch"))
-        b.emit("mov", w.slot("scratch"), scratch)
-        tiles, parts, six = b.general("tiles"), b.general("parts"), b.general("six")
-        b.emit("mov", tiles, self._field(w, args, "rows"))
-        b.emit("add", tiles, tile - 1)
-        b.emit("mov", six, tile)
-        b.emit("divide_unsigned", tiles, tiles, six)
-        b.emit("mov", parts, self._field(w, args, "parts"))
-        first, last = b.general("first"), b.general("last")
-        b.emit("mov", first, tiles)
-        b.emit("imul", first, part)
-        b.emit("lea", last, b.at(first, index=tiles))
-        b.emit("divide_unsigned", first, first, parts)
-        b.emit("divide_unsigned", last, last, parts)
-        b.emit("sub", last, first)
-        b.emit("jump_less_equal", done)
-        b.emit("mov", value, last)
-        b.emit("imul", first, first, tile)
-        b.emit("imul", last, last, tile)
-        b.emit("add", last, first)
-        b.emit("mov", tiles, self._field(w, args, "rows"))
-        b.emit("min", last, tiles)
-        b.emit("mov", w.slot("first"), first)
-        b.emit("mov", w.slot("last"), last)
-        self._set_block(w, value)
-        if self.signature.block:
-            b.emit("mov", value, self._field(w, args, "batch"))
-            b.emit("cmp", value, 0)
-            b.emit("jump_less_equal", done)
-            b.emit("mov", w.slot("image"), 0)
-            for name in self._image_fields():
-                b.emit("mov", value, self._field(w, args, *name))
-                b.emit("mov", w.slot(_image_slot(*name)), value)
-
     def _set_block(self, w: Workspace, tiles: Variable) -> None:
-        """Slot block from the part's number of tiles: ceil(tiles / ceil(tiles / most)) tiles of rows."""
-        b = w.b
-        most = self.plan.block // self.plan.geometry.scalars
-        divisor, blocks = b.general("divisor"), b.general("blocks")
-        b.emit("lea", blocks, b.at(tiles, most - 1))
-        b.emit("mov", divisor, most)
-        b.emit("divide_unsigned", blocks, blocks, divisor)
+        """Slot block: most rows of a block, such that the part's tiles make blocks as equal as possible."""
+        b, most = w.b, self.plan.block // self.plan.geometry.scalars
+        blocks = b.general("blocks")
+        b.emit("mov", blocks, tiles)
+        divide_up(w, blocks, most)
         b.emit("add", tiles, blocks)
         b.emit("sub", tiles, 1)
         b.emit("divide_unsigned", tiles, tiles, blocks)
         b.emit("imul", tiles, tiles, self.plan.geometry.scalars)
         b.emit("mov", w.slot("block"), tiles)
 
-    def _take_block(self, w: Workspace, image_done: str) -> None:
-        """Slots begin and count: the next block of rows; `ahead` points to the input of the one after."""
+    def _look_ahead(self, w: Workspace, behind: Variable) -> None:
+        """`ahead` = the input of the next block's first row."""
         b, r = w.b, w.r
-        begin, count, most = b.general("begin"), b.general("count"), b.general("most")
-        b.emit("mov", begin, w.slot("next"))
-        b.emit("mov", count, w.slot("last"))
-        b.emit("sub", count, begin)
-        b.emit("jump_less_equal", image_done)
-        b.emit("mov", most, w.slot("block"))
-        b.emit("min", count, most)
-        b.emit("mov", w.slot("begin"), begin)
-        b.emit("mov", w.slot("count"), count)
-        b.emit("add", begin, count)
-        b.emit("mov", w.slot("next"), begin)
-        if not self.signature.block:
-            args = self._args(w)
-            b.emit("mov", r.ahead, begin)
-            b.emit("imul", r.ahead, self._field(w, args, "x_pitch"))
-            b.emit("add", r.ahead, self._field(w, args, "x"))
+        b.emit("mov", r.ahead, behind)
+        b.emit("imul", r.ahead, w.field("x_pitch"))
+        b.emit("add", r.ahead, w.field("x"))
 
     # -- images (blocked) --
 
@@ -149,10 +89,21 @@ class RowsDriver:
         for extra in range(self.signature.extra_inputs):
             yield ("extras", extra)
 
+    def _first_image(self, w: Workspace, done: str) -> None:
+        """Slots image and image_<tensor>: the first image's number and where its tensors start."""
+        b, value = w.b, w.b.general("value")
+        b.emit("mov", value, w.field("batch"))
+        b.emit("cmp", value, 0)
+        b.emit("jump_less_equal", done)
+        b.emit("mov", w.slot("image"), 0)
+        for name, index in self._image_fields():
+            b.emit("mov", value, w.field(name, index))
+            b.emit("mov", w.slot(_image_slot(name, index)), value)
+
     def _next_image(self, w: Workspace, image: str) -> None:
         """Move the tensors' starts on by an image, and go on while there is one."""
         b, widths, block = w.b, self.signature.widths, self.signature.block
-        args, number, step = self._args(w), b.general("number"), b.general("step")
+        args, number, step = _loaded_args(w), b.general("number"), b.general("step")
         for name, index in self._image_fields():
             if name == "extras":
                 width = next(
@@ -161,13 +112,13 @@ class RowsDriver:
                 pitch = w.slot("image_pitch")
             else:
                 width = widths[0] if name == "x" else widths[-1]
-                pitch = self._field(w, args, f"{name}_pitch")
+                pitch = w.field(f"{name}_pitch", args=args)
             b.emit("imul", step, pitch, -(-width // block))
             w.advance_slot(_image_slot(name, index), step)
         b.emit("mov", number, w.slot("image"))
         b.emit("add", number, 1)
         b.emit("mov", w.slot("image"), number)
-        b.emit("cmp", number, self._field(w, args, "batch"))
+        b.emit("cmp", number, w.field("batch", args=args))
         b.emit("jump_less", image)
 
     # -- stages --
@@ -175,12 +126,12 @@ class RowsDriver:
     def _set_stage(self, w: Workspace, stage: int) -> None:
         """All slots of a stage (see stage.py)."""
         b, widths = w.b, self.signature.widths
-        args, value = self._args(w), b.general("value")
+        args, value = _loaded_args(w), b.general("value")
         blocked = bool(self.signature.block)
         if stage == 0:
             self._set_outer(w, args, "x", "source", "pitch")
             if blocked:
-                b.emit("mov", value, self._field(w, args, "x_pitch"))
+                b.emit("mov", value, w.field("x_pitch", args=args))
                 b.emit("sub", value, 4 * self.signature.block)
                 b.emit("mov", w.slot("block_step"), value)
         else:
@@ -192,7 +143,7 @@ class RowsDriver:
         else:
             self._set_buffer(w, stage, "out", "out_pitch")
         b.emit("mov", w.slot("k"), widths[stage])
-        b.emit("mov", value, self._field(w, args, "weights", stage))
+        b.emit("mov", value, w.field("weights", stage, args=args))
         b.emit("mov", w.slot("panel"), value)
         indices = [e for e in self.signature.extras[stage] if e is not None]
         for t, index in enumerate(indices):
@@ -202,7 +153,7 @@ class RowsDriver:
         """The place of the block's first row in x or y."""
         b = w.b
         begin, pitch = b.general("begin"), b.general("pitch")
-        b.emit("mov", pitch, self._field(w, args, f"{name}_pitch"))
+        b.emit("mov", pitch, w.field(f"{name}_pitch", args=args))
         b.emit("mov", w.slot(pitch_slot), pitch)
         if self.signature.block:
             b.emit("imul", begin, w.slot("begin"), 4 * self.signature.block)
@@ -210,7 +161,7 @@ class RowsDriver:
         else:
             b.emit("mov", begin, w.slot("begin"))
             b.emit("imul", begin, pitch)
-            b.emit("add", begin, self._field(w, args, name))
+            b.emit("add", begin, w.field(name, args=args))
         b.emit("mov", w.slot(slot), begin)
 
     def _set_buffer(self, w: Workspace, seam: int, slot: str, pitch_slot: str) -> None:
@@ -230,36 +181,23 @@ class RowsDriver:
         b.emit("imul", begin, w.slot("begin"), 4 * (block or width))
         if block:
             b.emit("add", begin, w.slot(_image_slot("extras", index)))
-            b.emit("imul", pitch, self._field(w, args, "rows"), 4 * block)
+            b.emit("imul", pitch, w.field("rows", args=args), 4 * block)
             b.emit("mov", w.slot("block_pitch"), pitch)
             b.emit("mov", w.slot("image_pitch"), pitch)
             b.emit("mov", w.slot("extra_pitch"), pitch)
         else:
-            b.emit("add", begin, self._field(w, args, "extras", index))
+            b.emit("add", begin, w.field("extras", index, args=args))
             b.emit("mov", w.slot("extra_pitch"), 4 * width)
         b.emit("mov", w.slot(f"extra{t}"), begin)
 
     def _call_stage(self, w: Workspace, stage: int) -> None:
-        """Call the routines for the groups of equal panels; the last stage may stream its output."""
-        b = w.b
+        """Call the routines for the groups of equal panels."""
         last = stage == len(self.signature.epilogues) - 1
-        for routine, count in self._groups(stage, stream=False):
-            b.emit("mov", w.slot("panels"), count)
-            if not last:
-                w.call(routine)
-                continue
-            plain, called = b.fresh_label("cached"), b.fresh_label("called")
-            flags = b.general("flags")
-            b.emit("mov", flags, self._field(w, self._args(w), "flags"))
-            b.emit("test", flags, STREAM)
-            b.emit("jump_zero", plain)
-            w.call(Stage(**{**vars(routine), "stream": True}))
-            b.emit("jump", called)
-            b.label(plain)
-            w.call(routine)
-            b.label(called)
+        for routine, count in self._groups(stage):
+            w.b.emit("mov", w.slot("panels"), count)
+            call_last(w, routine) if last else w.call(routine)
 
-    def _groups(self, stage: int, *, stream: bool) -> Iterator[tuple[Stage, int]]:
+    def _groups(self, stage: int) -> Iterator[tuple[Stage, int]]:
         """Routines and the number of consecutive panels each one does."""
         signature, g, plan = self.signature, self.plan.geometry, self.plan
         width, last = signature.widths[stage + 1], stage == len(signature.epilogues) - 1
@@ -281,7 +219,7 @@ class RowsDriver:
                     widths=(vectors,),
                     pitch=vectors * g.vector_bytes,
                     columns=columns,
-                    stream=stream,
+                    stream=False,
                     claim=last,
                     ahead=Ahead(plan.ahead, 1, apart=False)
                     if not signature.block
@@ -293,3 +231,9 @@ class RowsDriver:
 
 def _image_slot(name: str, index: int) -> str:
     return f"image_{name}{index}"
+
+
+def _loaded_args(w: Workspace) -> Variable:
+    args = w.b.general("arguments")
+    w.b.emit("mov", args, w.slot("args"))
+    return args

@@ -17,11 +17,13 @@ slots:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from regweave.kernels.epilogue import Columns, Epilogue, RowLoop, finish_tile
+from regweave.kernels.arguments import STREAM
+from regweave.kernels.epilogue import Columns, Epilogue, finish_tile
 from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.products import SpilledProducts, emit_products
+from regweave.kernels.rowloop import RowLoop
 from regweave.kernels.scalars import Blocks, Packed, Rows
 from regweave.kernels.workspace import Workspace
 
@@ -152,3 +154,17 @@ class Stage:
         b.emit("dec", remaining)
         b.emit("mov", w.slot("panels"), remaining)
         b.emit("jump_nonzero", panel)
+
+
+def call_last(w: Workspace, stage: Stage) -> None:
+    """Call the last stage's routine: the one that writes past the caches if the flags ask for it."""
+    b = w.b
+    plain, called, flags = b.fresh_label("cached"), b.fresh_label("called"), b.general("flags")
+    b.emit("mov", flags, w.field("flags"))
+    b.emit("test", flags, STREAM)
+    b.emit("jump_zero", plain)
+    w.call(replace(stage, stream=True))
+    b.emit("jump", called)
+    b.label(plain)
+    w.call(stage)
+    b.label(called)

@@ -10,10 +10,12 @@ once, after the driver, however many stages call it:
 
 from __future__ import annotations
 
+import ctypes
 from typing import Protocol
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.arguments import field_offset
 from regweave.kernels.geometry import Geometry
 from regweave.machines.x86 import VectorMachine
 
@@ -53,11 +55,17 @@ class Registers:
 
 
 class Workspace:
-    """One kernel being written. `slot(name)` is a 64-bit place on the stack, made when first named."""
+    """One kernel `void name(const Args *args, size_t part)` being written.
 
-    def __init__(self, machine: VectorMachine, geometry: Geometry, name: str) -> None:
+    `structure` is Args; `slot(name)` is a 64-bit place on the stack, made when first named.
+    """
+
+    def __init__(
+        self, machine: VectorMachine, geometry: Geometry, name: str, structure: type[ctypes.Structure]
+    ) -> None:
         self.b = Builder(machine, name=name, arguments=("args", "part"))
         self.geometry = geometry
+        self.structure = structure
         self.r = Registers(self.b)
         self._slots: dict[str, Memory] = {}
         self._routines: dict[Routine, str] = {}
@@ -68,6 +76,13 @@ class Workspace:
         if name not in self._slots:
             self._slots[name] = self.b.stack(8)
         return self._slots[name]
+
+    def field(self, name: str, index: int = 0, *, args: Variable | None = None) -> Memory:
+        """A field of Args, given their address; without it, slot `args` is read first."""
+        if args is None:
+            args = self.b.general("arguments")
+            self.b.emit("mov", args, self.slot("args"))
+        return self.b.at(args, field_offset(self.structure, name, index))
 
     def tile_memory(self) -> Memory:
         """Room on the stack for one tile of results, row after row."""
@@ -97,7 +112,9 @@ class Workspace:
         self.b.emit("call", self._routines[routine])
 
     def finish(self) -> Listing:
-        """Write all routines that were asked for, then assign registers."""
+        """End the driver, write all routines that were asked for, assign registers."""
+        self.b.emit("fence_stores")
+        self.b.emit("return")
         while self._pending:
             routine = self._pending.pop()
             self.b.emit("align", 32)
