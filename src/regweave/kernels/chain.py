@@ -42,6 +42,7 @@ def chain_kernel(signature: Signature, machine: VectorMachine) -> Listing:
     Errors: UnsupportedError for machines without kernels, blocks that do not fit the machine.
     """
     plan = chain_plan(signature, machine)
-    w = Workspace(machine, plan.geometry, f"rw_chain_{signature.order}", chain_arguments(signature))
+    name, longest = f"rw_chain_{signature.order}", max(signature.widths[:-1])
+    w = Workspace(machine, plan.geometry, name, chain_arguments(signature), longest)
     driver = PixelsDriver if signature.order == "pixels" else RowsDriver
     return driver(signature, plan).write(w)

