@@ -65,10 +65,10 @@ class Natives:
 
     def can_block(self, piece: Piece) -> bool:
         """Whether a piece has a blocked variant: images in, images of the same size out."""
-        if self.block != self.machine.lanes or not _keeps_image(piece):
+        if not self.block or self.block % self.machine.lanes or not _keeps_image(piece):
             return False
         if piece.kind == "elementwise":
-            return _is_flat(piece) or piece.channel_axis == 1
+            return _is_flat(piece) or (piece.channel_axis == 1 and self.block == self.machine.lanes)
         # One pixel per image: pieces say rows then, and a block of channels is a part of a row.
         return piece.channel_axis == 1 or _is_one_pixel(piece)
 
@@ -214,7 +214,8 @@ def _output(piece: Piece, channels: int | None) -> tuple[OutputDim, ...]:
     if dims is None:
         if shape is None:
             raise UnsupportedError(f"the rank of '{piece.input}' is not known", where=piece.name)
-        return (*(Same(axis) for axis in range(len(shape) - 1)), piece.widths[-1])
+        same = tuple(Same(axis) for axis in range(len(shape)))
+        return same if piece.kind == "elementwise" else (*same[:-1], piece.widths[-1])
     rule = tuple(
         Same(dim.index) if isinstance(dim, Axis) else Rest() if isinstance(dim, RestOfShape) else dim
         for dim in dims

@@ -18,6 +18,9 @@ from functools import cached_property
 PAUSE = 0.01
 """Seconds that worker threads of the runner before may still spin for more work."""
 
+LONG = 0.05
+"""Seconds from which a call is timed without one before it that refills the caches."""
+
 SHORT = 0.002
 """A turn repeats calls until it has taken about this long, in seconds."""
 
@@ -58,14 +61,17 @@ def race(
         for name in names if number % 2 == 0 else reversed(names):
             if threads > 1:
                 time.sleep(PAUSE)
-            runners[name]()
-            times[name].append(_time(runners[name], calls[name]))
+            if calls[name] > 0:
+                runners[name]()
+            times[name].append(_time(runners[name], max(calls[name], 1)))
     return Race(times)
 
 
 def _calls(run: Callable[[], object]) -> int:
+    """Calls per turn; 0 where one is so long that caches need no untimed call to warm up."""
     run()
-    return max(1, round(SHORT / max(_time(run, 1), 1e-6)))
+    seconds = max(_time(run, 1), 1e-6)
+    return 0 if seconds > LONG else max(1, round(SHORT / seconds))
 
 
 def _time(run: Callable[[], object], calls: int) -> float:

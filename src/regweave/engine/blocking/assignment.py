@@ -10,7 +10,7 @@ such nodes, so this takes milliseconds, and a start from each of the two extreme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -75,16 +75,34 @@ class Problem:
             return True
         return not tensor.free and any(self.wants_blocked(r, blocked) != made for r in tensor.readers)
 
-    def cost(self, blocked: frozenset[int]) -> float:
-        """Elements moved by reorders, and the smaller price of padded channels."""
-        total = sum(t.cost for t in self.tensors.values() if self.needs_reorder(t, blocked))
-        return total + sum(self._padding(index) for index in blocked)
+    def cost(self, blocked: frozenset[int], tensors: Iterable[Tensor] | None = None) -> float:
+        """Elements moved by reorders (of these tensors only, if given), and the smaller price of padding."""
+        given = self.tensors.values() if tensors is None else tensors
+        total = sum(tensor.cost for tensor in given if self.needs_reorder(tensor, blocked))
+        return total + sum(self.padding[index] for index in blocked)
 
-    def _padding(self, index: int) -> float:
-        shape = self.facts.image(self.places[index].node.output[0])
-        assert shape is not None and isinstance(shape[1], int)  # noqa: PT018
-        added = -shape[1] % self.facts.block
-        return PADDING_COST * added * size(self.facts, self.places[index].node.output[0]) / shape[1]
+    @cached_property
+    def padding(self) -> dict[int, float]:
+        """What a changeable place costs for its padded channels when it is blocked."""
+        costs = {}
+        for index in self.changeable:
+            name = self.places[index].node.output[0]
+            shape = self.facts.image(name)
+            added = 0.0
+            if shape is not None and isinstance(shape[1], int):
+                added = (-shape[1] % self.facts.block) / shape[1]
+            costs[index] = PADDING_COST * added * size(self.facts, name)
+        return costs
+
+    @cached_property
+    def around(self) -> dict[int, tuple[Tensor, ...]]:
+        """The tensors that each place makes or reads."""
+        found: dict[int, list[Tensor]] = {}
+        for tensor in self.tensors.values():
+            ends = {end[0] for end in tensor.readers} | ({tensor.maker[0]} if tensor.maker else set())
+            for index in ends:
+                found.setdefault(index, []).append(tensor)
+        return {index: tuple(tensors) for index, tensors in found.items()}
 
 
 def size(facts: Facts, tensor: str) -> int:
@@ -123,12 +141,14 @@ def best_choice(given: Problem) -> frozenset[int]:
 
 def _descend(given: Problem, blocked: frozenset[int]) -> frozenset[int]:
     groups = [frozenset((index,)) for index in given.changeable] + _touching(given)
-    cost, improved = given.cost(blocked), True
+    near = [{t.name: t for index in group for t in given.around.get(index, ())}.values() for group in groups]
+    improved = True
     while improved:
         improved = False
-        for group in groups:
+        for group, tensors in zip(groups, near, strict=True):
+            cost = given.cost(blocked, tensors)
             for candidate in (blocked ^ group, blocked | group, blocked - group):
-                found = given.cost(candidate)
+                found = given.cost(candidate, tensors)
                 if found < cost:
                     blocked, cost, improved = candidate, found, True
     return blocked
