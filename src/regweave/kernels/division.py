@@ -10,6 +10,9 @@ from __future__ import annotations
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.workspace import Workspace
 
+#: Rows are divided over parts if there are at least this many tiles for each; else panels are.
+_TILES_EACH = 4
+
 
 def divide_up(w: Workspace, value: Variable, by: int) -> None:
     """value = ceil(value / by)."""
@@ -51,6 +54,42 @@ def share_rows(w: Workspace, rows: str) -> Variable:
     b.emit("min", last, end)
     b.emit("mov", w.slot("first"), first)
     b.emit("mov", w.slot("last"), last)
+    return tiles
+
+
+def share_rows_or_panels(w: Workspace, rows: str, panels: Variable, done: str) -> Variable:
+    """Slots first, last, first_panel, last_panel: this part's share of a single product; gives the tiles of
+    rows.
+
+    Rows are divided where there are enough of them; else panels are, and each part reads only its own share
+    of the weights, which is what a product with few rows is bound by. To `done` if nothing is left for this
+    part.
+    """
+    b, g = w.b, w.geometry
+    args = b["args"]
+    tiles, enough = b.general("tiles"), b.general("enough")
+    by_panel, divided = b.fresh_label("by_panel"), b.fresh_label("divided")
+    b.emit("mov", tiles, w.field(rows, args=args))
+    divide_up(w, tiles, g.scalars)
+    b.emit("imul", enough, w.field("parts", args=args), _TILES_EACH)
+    b.emit("cmp", tiles, enough)
+    b.emit("jump_less", by_panel)
+    b.emit("mov", w.slot("first_panel"), 0)
+    b.emit("mov", w.slot("last_panel"), panels)
+    b.emit("mov", tiles, share_rows(w, rows))
+    b.emit("jump", divided)
+    b.label(by_panel)
+    first, last = share(w, panels)
+    b.emit("mov", w.slot("first_panel"), first)
+    b.emit("mov", w.slot("last_panel"), last)
+    b.emit("cmp", first, last)
+    b.emit("jump_equal", done)
+    b.emit("mov", w.slot("first"), 0)
+    b.emit("mov", last, w.field(rows, args=args))
+    b.emit("mov", w.slot("last"), last)
+    b.label(divided)
+    b.emit("cmp", tiles, 0)
+    b.emit("jump_less_equal", done)
     return tiles
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
-from regweave.kernels.division import divide_up, share, share_rows, take_rows
+from regweave.kernels.division import divide_up, share_rows_or_panels, take_rows
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.geometry import Geometry, geometry_of
 from regweave.kernels.packing import PackStep
@@ -34,8 +34,6 @@ from regweave.kernels.workspace import Workspace
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Elementwise
 
-#: Rows are divided over parts if there are at least this many tiles for each; else panels are.
-_TILES_EACH = 4
 MOST_EXTRAS = 4
 
 
@@ -104,42 +102,17 @@ class _GemmDriver:
         w, b = self.w, self.b
         top, done = b.fresh_label("block"), b.fresh_label("done")
         b.emit("mov", w.slot("args"), b["args"])
-        self._divide(done)
+        panels = b.general("panels")
+        b.emit("mov", panels, w.field("n", args=b["args"]))
+        divide_up(w, panels, self.g.columns)
+        share_rows_or_panels(w, "m", panels, done)
+        w.copy_slot("next", "first")
         b.label(top)
         take_rows(w, SINGLE_ROWS, done)
         self._panels()
         b.emit("jump", top)
         b.label(done)
         return w.finish()
-
-    def _divide(self, done: str) -> None:
-        """Slots next, last, first_panel, last_panel: this part's share."""
-        b, w, g = self.b, self.w, self.g
-        args = b["args"]
-        tiles, panels, enough = b.general("tiles"), b.general("panels"), b.general("enough")
-        by_panel, divided = b.fresh_label("by_panel"), b.fresh_label("divided")
-        b.emit("mov", panels, w.field("n", args=args))
-        divide_up(w, panels, g.columns)
-        b.emit("mov", tiles, w.field("m", args=args))
-        divide_up(w, tiles, g.scalars)
-        b.emit("imul", enough, w.field("parts", args=args), _TILES_EACH)
-        b.emit("cmp", tiles, enough)
-        b.emit("jump_less", by_panel)
-        b.emit("mov", w.slot("first_panel"), 0)
-        b.emit("mov", w.slot("last_panel"), panels)
-        share_rows(w, "m")
-        w.copy_slot("next", "first")
-        b.emit("jump", divided)
-        b.label(by_panel)
-        b.emit("mov", w.slot("next"), 0)
-        b.emit("mov", tiles, w.field("m", args=args))
-        b.emit("mov", w.slot("last"), tiles)
-        first, last = share(w, panels)
-        b.emit("mov", w.slot("first_panel"), first)
-        b.emit("mov", w.slot("last_panel"), last)
-        b.emit("cmp", first, last)
-        b.emit("jump_equal", done)
-        b.label(divided)
 
     def _panels(self) -> None:
         """The stage's slots for this block, then its routines: full panels, the narrow one if it is ours."""

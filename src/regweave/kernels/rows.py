@@ -1,5 +1,4 @@
-"""The driver for rows of activations (MatMul, Gemm) and for blocked images: which rows, which stage, which
-panel.
+"""The driver for rows of activations (MatMul, Gemm) and for blocked images.
 
     part's rows = an equal share of the tiles of 6 rows
     for each image, for each block of these rows:
@@ -17,11 +16,12 @@ from itertools import groupby
 
 from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
-from regweave.kernels.division import divide_up, open_scratch, share_rows, take_rows
+from regweave.kernels.division import divide_up, open_scratch, share_rows, share_rows_or_panels, take_rows
 from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.geometry import Panel
 from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.plan import ChainPlan
+from regweave.kernels.rowslots import RowSlots
 from regweave.kernels.scalars import Blocks, Rows
 from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
@@ -40,12 +40,9 @@ class RowsDriver:
         b = w.b
         image, top, image_done, done = (b.fresh_label(s) for s in ("image", "rows", "image_done", "done"))
         open_scratch(w, self.plan.scratch_bytes)
-        tiles = share_rows(w, "rows")
-        b.emit("cmp", tiles, 0)
-        b.emit("jump_less_equal", done)
-        self._set_block(w, tiles)
+        self._set_block(w, self._share(w, done))
         if self.signature.block:
-            self._first_image(w, done)
+            self._slots.first_image(w, done)
         b.label(image)
         w.copy_slot("next", "first")
         b.label(top)
@@ -53,14 +50,35 @@ class RowsDriver:
         if not self.signature.block:
             self._look_ahead(w, behind)
         for stage in range(len(self.signature.epilogues)):
-            self._set_stage(w, stage)
+            self._slots.set_stage(w, stage)
             self._call_stage(w, stage)
         b.emit("jump", top)
         b.label(image_done)
         if self.signature.block:
-            self._next_image(w, image)
+            self._slots.next_image(w, image)
         b.label(done)
         return w.finish()
+
+    @property
+    def _slots(self) -> RowSlots:
+        return RowSlots(self.signature, self.plan)
+
+    @property
+    def _single(self) -> bool:
+        """Whether panels can be divided over parts: nothing but the result depends on them."""
+        return len(self.signature.epilogues) == 1 and not self.signature.block
+
+    def _share(self, w: Workspace, done: str) -> Variable:
+        """The part's rows (slots first, last) and their tiles; of a single product maybe its panels."""
+        b = w.b
+        if self._single:
+            panels = b.general("panels")
+            b.emit("mov", panels, len(self.plan.panels[0]))
+            return share_rows_or_panels(w, "rows", panels, done)
+        tiles = share_rows(w, "rows")
+        b.emit("cmp", tiles, 0)
+        b.emit("jump_less_equal", done)
+        return tiles
 
     def _set_block(self, w: Workspace, tiles: Variable) -> None:
         """Slot block: most rows of a block, such that the part's tiles make blocks as equal as possible."""
@@ -81,121 +99,47 @@ class RowsDriver:
         b.emit("imul", r.ahead, w.field("x_pitch"))
         b.emit("add", r.ahead, w.field("x"))
 
-    # -- images (blocked) --
-
-    def _image_fields(self) -> Iterator[tuple[str, int]]:
-        yield ("x", 0)
-        yield ("y", 0)
-        for extra in range(self.signature.extra_inputs):
-            yield ("extras", extra)
-
-    def _first_image(self, w: Workspace, done: str) -> None:
-        """Slots image and image_<tensor>: the first image's number and where its tensors start."""
-        b, value = w.b, w.b.general("value")
-        b.emit("mov", value, w.field("batch"))
-        b.emit("cmp", value, 0)
-        b.emit("jump_less_equal", done)
-        b.emit("mov", w.slot("image"), 0)
-        for name, index in self._image_fields():
-            b.emit("mov", value, w.field(name, index))
-            b.emit("mov", w.slot(_image_slot(name, index)), value)
-
-    def _next_image(self, w: Workspace, image: str) -> None:
-        """Move the tensors' starts on by an image, and go on while there is one."""
-        b, widths, block = w.b, self.signature.widths, self.signature.block
-        args, number, step = _loaded_args(w), b.general("number"), b.general("step")
-        for name, index in self._image_fields():
-            if name == "extras":
-                width = next(
-                    n for n, extras in zip(widths[1:], self.signature.extras, strict=True) if index in extras
-                )
-                pitch = w.slot("image_pitch")
-            else:
-                width = widths[0] if name == "x" else widths[-1]
-                pitch = w.field(f"{name}_pitch", args=args)
-            b.emit("imul", step, pitch, -(-width // block))
-            w.advance_slot(_image_slot(name, index), step)
-        b.emit("mov", number, w.slot("image"))
-        b.emit("add", number, 1)
-        b.emit("mov", w.slot("image"), number)
-        b.emit("cmp", number, w.field("batch", args=args))
-        b.emit("jump_less", image)
-
-    # -- stages --
-
-    def _set_stage(self, w: Workspace, stage: int) -> None:
-        """All slots of a stage (see stage.py)."""
-        b, widths = w.b, self.signature.widths
-        args, value = _loaded_args(w), b.general("value")
-        blocked = bool(self.signature.block)
-        if stage == 0:
-            self._set_outer(w, args, "x", "source", "pitch")
-            if blocked:
-                b.emit("mov", value, w.field("x_pitch", args=args))
-                b.emit("sub", value, 4 * self.signature.block)
-                b.emit("mov", w.slot("block_step"), value)
-        else:
-            self._set_buffer(w, stage - 1, "source", "pitch")
-        if stage == len(widths) - 2:
-            self._set_outer(w, args, "y", "out", "out_pitch")
-            if blocked:
-                w.copy_slot("block_pitch", "out_pitch")
-        else:
-            self._set_buffer(w, stage, "out", "out_pitch")
-        b.emit("mov", w.slot("k"), widths[stage])
-        b.emit("mov", value, w.field("weights", stage, args=args))
-        b.emit("mov", w.slot("panel"), value)
-        indices = [e for e in self.signature.extras[stage] if e is not None]
-        for t, index in enumerate(indices):
-            self._set_extra(w, args, stage, t, index)
-
-    def _set_outer(self, w: Workspace, args: Variable, name: str, slot: str, pitch_slot: str) -> None:
-        """The place of the block's first row in x or y."""
-        b = w.b
-        begin, pitch = b.general("begin"), b.general("pitch")
-        b.emit("mov", pitch, w.field(f"{name}_pitch", args=args))
-        b.emit("mov", w.slot(pitch_slot), pitch)
-        if self.signature.block:
-            b.emit("imul", begin, w.slot("begin"), 4 * self.signature.block)
-            b.emit("add", begin, w.slot(_image_slot(name, 0)))
-        else:
-            b.emit("mov", begin, w.slot("begin"))
-            b.emit("imul", begin, pitch)
-            b.emit("add", begin, w.field(name, args=args))
-        b.emit("mov", w.slot(slot), begin)
-
-    def _set_buffer(self, w: Workspace, seam: int, slot: str, pitch_slot: str) -> None:
-        """The buffer of the intermediate behind stage `seam`."""
-        b = w.b
-        place = b.general("place")
-        b.emit("mov", place, w.slot("scratch"))
-        if self.plan.buffers[seam % 2]:
-            b.emit("add", place, self.plan.buffers[seam % 2])
-        b.emit("mov", w.slot(slot), place)
-        b.emit("mov", w.slot(pitch_slot), self.plan.pitches[seam])
-
-    def _set_extra(self, w: Workspace, args: Variable, stage: int, t: int, index: int) -> None:
-        """The place of the block's first row in an extra input."""
-        b, width, block = w.b, self.signature.widths[stage + 1], self.signature.block
-        begin, pitch = b.general("begin"), b.general("pitch")
-        b.emit("imul", begin, w.slot("begin"), 4 * (block or width))
-        if block:
-            b.emit("add", begin, w.slot(_image_slot("extras", index)))
-            b.emit("imul", pitch, w.field("rows", args=args), 4 * block)
-            b.emit("mov", w.slot("block_pitch"), pitch)
-            b.emit("mov", w.slot("image_pitch"), pitch)
-            b.emit("mov", w.slot("extra_pitch"), pitch)
-        else:
-            b.emit("add", begin, w.field("extras", index, args=args))
-            b.emit("mov", w.slot("extra_pitch"), 4 * width)
-        b.emit("mov", w.slot(f"extra{t}"), begin)
-
     def _call_stage(self, w: Workspace, stage: int) -> None:
         """Call the routines for the groups of equal panels."""
         last = stage == len(self.signature.epilogues) - 1
+        if self._single:
+            self._skip_panels(w)
+        start = 0
         for routine, count in self._groups(stage):
-            w.b.emit("mov", w.slot("panels"), count)
+            skip = w.b.fresh_label("not_mine")
+            if self._single:
+                self._mine(w, start, start + count, skip)
+            else:
+                w.b.emit("mov", w.slot("panels"), count)
             call_last(w, routine) if last else w.call(routine)
+            if self._single:
+                w.b.label(skip)
+            start += count
+
+    def _skip_panels(self, w: Workspace) -> None:
+        """Move the slots from the first panel to this part's first one; all before it are full panels."""
+        b, g = w.b, self.plan.geometry
+        (epilogue,), step = self.signature.epilogues, b.general("step")
+        operands = Epilogue(epilogue, by_vector=True).channels
+        b.emit("imul", step, w.slot("first_panel"), g.panel_bytes * (self.signature.widths[0] + operands))
+        w.advance_slot("panel", step)
+        b.emit("imul", step, w.slot("first_panel"), g.panel_bytes)
+        for name in ("out", *(f"extra{t}" for t in range(Epilogue(epilogue, by_vector=True).tensors))):
+            w.advance_slot(name, step)
+
+    def _mine(self, w: Workspace, start: int, stop: int, skip: str) -> None:
+        """Slot panels: how many of the panels start .. stop-1 are this part's; to `skip` if none."""
+        b = w.b
+        first, last, bound = b.general("first"), b.general("last"), b.general("bound")
+        b.emit("mov", first, w.slot("first_panel"))
+        b.emit("mov", bound, start)
+        b.emit("max", first, bound)
+        b.emit("mov", last, w.slot("last_panel"))
+        b.emit("mov", bound, stop)
+        b.emit("min", last, bound)
+        b.emit("sub", last, first)
+        b.emit("jump_less_equal", skip)
+        b.emit("mov", w.slot("panels"), last)
 
     def _groups(self, stage: int) -> Iterator[tuple[Stage, int]]:
         """Routines and the number of consecutive panels each one does."""
@@ -227,13 +171,3 @@ class RowsDriver:
                 ),
                 len(list(panels)),
             )
-
-
-def _image_slot(name: str, index: int) -> str:
-    return f"image_{name}{index}"
-
-
-def _loaded_args(w: Workspace) -> Variable:
-    args = w.b.general("arguments")
-    w.b.emit("mov", args, w.slot("args"))
-    return args
