@@ -66,7 +66,7 @@ def recognise(picture: Path, threads: int, status: Status) -> bool:
     print(f"onnxruntime   {before}")
     print(f"fused         {after}   ({'the same' if before == after else 'NOT the same'})\n")
     answer = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
-    answer.print(report_table(fused.report.to_dict()))
+    answer.print(report_table(fused.report.to_dict(), unmeasured=False))
     return before == after
 
 

@@ -4,7 +4,14 @@ import pytest
 from rich.console import Console
 
 from regweave.views import report_page, report_table
-from regweave.views.report import error_words, name_of_nodes, reason_words, shape_words, traffic_words
+from regweave.views.report import (
+    error_words,
+    name_of_nodes,
+    reason_words,
+    sections_of,
+    shape_words,
+    traffic_words,
+)
 
 FUSED = {
     "nodes": ["MatMul_1", "Add_1", "Relu_1", "MatMul_2"],
@@ -109,5 +116,18 @@ def test_names_of_nodes(nodes, words):
 def test_missing_figures_are_left_empty():
     assert traffic_words({}) == ""
     assert error_words({"max_abs_error": None}) == ""
-    assert error_words({"max_abs_error": 0.0, "max_rel_error": 0.0}) == "0.0e+00\nrel 0.0e+00"
+    assert error_words({"max_abs_error": 0.0, "max_rel_error": 0.0}) == "0.0e+00, 0.0e+00"
     assert shape_words({"widths": [1, 2]}) == "M x 1-2"
+    assert shape_words({"m": 4, "widths": []}) == "not known"
+
+
+def test_what_was_fused_stands_first_then_what_was_measured():
+    slower = {**REFUSED, "nodes": ["slow"], "measured": {**FUSED["measured"], "speedup": 0.9}}
+    sections = sections_of([REFUSED, slower, FUSED])
+    assert sections == [[FUSED], [slower], [REFUSED]]
+    text = drawn(report_table({**REPORT, "cascades": [REFUSED, slower, FUSED]}))
+    assert text.index("MatMul_1") < text.index("slow") < text.index("Conv <b>")
+    short = drawn(report_table({**REPORT, "cascades": [REFUSED, slower, FUSED]}, unmeasured=False))
+    assert "Conv <b>" not in short
+    assert "1 more" in short
+    assert "1 of 3 candidates fused" in short

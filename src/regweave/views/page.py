@@ -17,6 +17,7 @@ from regweave.views.report import (
     others_rows,
     reason_words,
     report_title,
+    sections_of,
     shape_words,
     traffic_words,
 )
@@ -40,6 +41,7 @@ def report_page(report: Mapping[str, Any]) -> str:
         "traffic_words": traffic_words,
         "error_words": error_words,
         "others_rows": others_rows,
+        "sections_of": sections_of,
     }
     template = environment.get_template("report.html.j2")
     return template.render(title=report_title(report), report=report, **words)

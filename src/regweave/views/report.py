@@ -19,18 +19,26 @@ from rich.table import Table
 from rich.text import Text
 
 KINDS = {"single": "single products", "elementwise": "element-wise runs"}
-COLUMNS = ("candidate", "shape", "decision", "reason", "predicted traffic", "speed-up", "error")
+COLUMNS = ("candidate", "shape", "decision", "reason", "predicted traffic", "speed-up", "error abs, rel")
 
 
-def report_table(report: Mapping[str, Any]) -> Table:
-    """A table of `report`: one row per candidate, one per kind of other native piece, one for the whole."""
+def report_table(report: Mapping[str, Any], *, unmeasured: bool = True) -> Table:
+    """A table of `report`: one row per candidate, one per kind of other native piece, one for the whole.
+
+    Without `unmeasured`, candidates that were refused for what they are (a reshape between, a second
+    reader) are only counted.
+    """
     table = Table(title=report_title(report), title_justify="left", show_lines=False)
     for column in COLUMNS:
-        right = column in ("speed-up", "error")
+        right = column in ("speed-up", "error abs, rel")
         table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for cascade in report["cascades"]:
-        table.add_row(*_cascade_cells(cascade))
-    table.add_section()
+    sections = sections_of(report["cascades"])
+    for section in sections if unmeasured else sections[:2]:
+        for cascade in section:
+            table.add_row(*_cascade_cells(cascade))
+        table.add_section()
+    if not unmeasured and sections[2]:
+        table.add_row(f"{len(sections[2])} more", "", "refused", "for what stands between the products")
     for row in others_rows(report.get("others") or ()):
         table.add_row(*map(Text, row))
     table.add_row(*_whole_cells(report["whole"]))
@@ -47,6 +55,16 @@ def report_title(report: Mapping[str, Any]) -> str:
     threads = report["threads"]
     plural = "thread" if threads == 1 else "threads"
     return f"{report['model']}: {fused} of {len(cascades)} candidates fused, {threads} {plural}"
+
+
+def sections_of(cascades: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The fused ones; those that were refused after a measurement; those that were refused without."""
+
+    def section(cascade: Mapping[str, Any]) -> int:
+        measured = (cascade.get("measured") or {}).get("speedup") is not None
+        return 0 if cascade["decision"] == "fused" else 1 if measured else 2
+
+    return [[cascade for cascade in cascades if section(cascade) == number] for number in range(3)]
 
 
 def others_rows(others: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
@@ -95,6 +113,8 @@ def name_of_nodes(nodes: Sequence[str]) -> str:
 
 def shape_words(shape: Mapping[str, Any]) -> str:
     """`{"m": 480, "widths": [120, 240, 120]}` as `480 x 120-240-120`; an unknown m is `M`."""
+    if not shape["widths"]:
+        return "not known"
     rows = "M" if shape.get("m") is None else str(shape["m"])
     return f"{rows} x {'-'.join(map(str, shape['widths']))}"
 
@@ -116,11 +136,9 @@ def traffic_words(predicted: Mapping[str, Any]) -> str:
 
 
 def error_words(result: Mapping[str, Any]) -> str:
-    """The largest absolute error, and the largest relative one below it."""
-    absolute, relative = result.get("max_abs_error"), result.get("max_rel_error")
-    words = [] if absolute is None else [f"{absolute:.1e}"]
-    words += [] if relative is None else [f"rel {relative:.1e}"]
-    return "\n".join(words)
+    """The largest absolute and the largest relative error."""
+    errors = (result.get("max_abs_error"), result.get("max_rel_error"))
+    return ", ".join(f"{error:.1e}" for error in errors if error is not None)
 
 
 def _speedup_text(speedup: float | None) -> Text:
