@@ -39,6 +39,7 @@ from regweave.operators import ChannelAdd, Elementwise, TensorAdd, activation
 
 #: Packed matrices whose memory is kept for the next call: fresh memory costs a page fault every 4 KiB.
 _KEPT = 2
+_MOST_KEPT_BYTES = 64 << 20
 _kept: list[np.ndarray] = []
 
 
@@ -174,7 +175,7 @@ class _Job:
             arguments.extras[index] = tensor.ctypes.data
             arguments.extra_pitch = row_pitch(tensor)
         run(_loaded(self.ops, machine).address, ctypes.addressof(arguments), parts, threads)
-        if len(_kept) < _KEPT:
+        if len(_kept) < _KEPT and packed.nbytes <= _MOST_KEPT_BYTES:
             _kept.append(packed)
 
     def _pack(self, threads: int, parts: int, machine: VectorMachine) -> np.ndarray:

@@ -22,6 +22,10 @@ from itertools import pairwise
 from pathlib import Path
 
 _FLOAT = 4
+#: The part of a cache that a working set may fill before it counts as lying beyond.
+_FILLED = 0.85
+#: The least predicted speed-up that counts as one.
+WORTH = 1.01
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,9 @@ class Costs:
 
     def seconds(self, data: float, working_set: float) -> float:
         """Time to move `data` bytes of a working set of that size."""
-        if working_set <= 0.75 * self.own_bytes:
+        if working_set <= _FILLED * self.own_bytes:
             return data / self.own_rate
-        return data / (self.shared_rate if working_set <= 0.75 * self.shared_bytes else self.memory_rate)
+        return data / (self.shared_rate if working_set <= _FILLED * self.shared_bytes else self.memory_rate)
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,8 @@ class Estimate:
 
     @property
     def pays(self) -> bool:
-        """Whether fusing is predicted to be faster."""
-        return self.speedup > 1.0
+        """Whether fusing is predicted to be faster by more than the prediction may be wrong."""
+        return self.speedup >= WORTH
 
 
 def estimate(
@@ -93,37 +97,40 @@ def estimate(
     """Compare a chain's stages run one after the other with all of them run per block of `block` rows."""
     costs = costs or host_costs()
     share = max(1, min(threads, -(-rows // max(block, 1))))
-    flops = [2.0 * rows * k * n / share for k, n in pairwise(widths)]
-    arithmetic = sum(flops) / costs.flops
-    unfused = arithmetic + costs.call_seconds * (len(widths) - 2)
-    for k, n in pairwise(widths):
-        ends, weights = _FLOAT * rows * (k + n), _FLOAT * k * n
-        unfused += costs.seconds(ends / share, ends / share + weights)
-        unfused += costs.seconds(weights, weights)
+    products = tuple(pairwise(widths))
+    weights = _FLOAT * sum(k * n for k, n in products)
+    arithmetic = 2.0 * rows * sum(k * n for k, n in products) / share / costs.flops
+    unfused = arithmetic + costs.call_seconds * (len(products) - 1)
+    for k, n in products:
+        ends = _FLOAT * rows * (k + n) / share
+        unfused += costs.seconds(ends, ends + _FLOAT * k * n) + costs.seconds(_FLOAT * k * n, weights)
+    ends = _FLOAT * rows * (widths[0] + widths[-1]) / share
+    blocks = max(1.0, -(-rows // max(block, 1)) / share)
+    kept = _FLOAT * min(block, rows) * max(k + n for k, n in products)
+    fused = arithmetic + costs.seconds(ends, ends + weights)
+    fused += blocks * costs.seconds(weights, weights + kept)
     moved = traffic(widths, rows)
-    weights = _FLOAT * sum(k * n for k, n in pairwise(widths))
-    ends = _FLOAT * rows * (widths[0] + widths[-1])
-    blocks = -(-rows // max(block, 1)) / share
-    kept = _FLOAT * block * max(k + n for k, n in pairwise(widths))
-    fused = arithmetic + costs.seconds(ends / share, ends / share + weights)
-    fused += max(1.0, blocks) * costs.seconds(weights, weights + kept)
     return Estimate(unfused, fused, moved, _reason(unfused, fused, moved, weights, costs))
 
 
 def _reason(unfused: float, fused: float, moved: Traffic, weights: int, costs: Costs) -> str:
-    saved = f"{moved.saved / 1e6:.2g} MB of intermediates stay in the core's cache"
-    if fused < unfused:
-        return f"{saved}: predicted {unfused / fused:.2f}x"
-    if weights > costs.own_bytes:
-        return f"{weights / 1e6:.2g} MB of weights would be fetched again for every block of rows"
-    return f"the arithmetic hides the traffic: predicted {unfused / fused:.2f}x"
+    predicted = f"predicted {unfused / fused:.2f}x"
+    if unfused / fused >= WORTH:
+        return f"{_megabytes(moved.saved)} of intermediates stay in the core's cache: {predicted}"
+    if fused > unfused and weights > costs.own_bytes:
+        return f"{_megabytes(weights)} of weights would be fetched again for every block of rows: {predicted}"
+    return f"{_megabytes(moved.saved)} saved beside {_megabytes(moved.fused)} moved anyway: {predicted}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.3g} MB"
 
 
 @cache
 def host_costs() -> Costs:
-    """Costs of this machine: its cache sizes, with rates that are typical for such cores.
+    """Costs of this machine: its cache sizes, with rates as measured on a server core of 2023.
 
-    Only ratios between the rates matter, and decisions near the break-even are measured anyway.
+    Only ratios between the rates matter, and decisions near the break-even should be measured.
     """
     from regweave.machines.x86 import AVX512, detect
 
@@ -133,9 +140,9 @@ def host_costs() -> Costs:
         flops=110e9 if wide else 70e9,
         own_bytes=own,
         shared_bytes=shared,
-        own_rate=100e9,
-        shared_rate=25e9,
-        memory_rate=10e9,
+        own_rate=150e9,
+        shared_rate=60e9,
+        memory_rate=30e9,
     )
 
 
