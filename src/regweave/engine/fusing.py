@@ -16,18 +16,17 @@ from regweave.cascades import thread_count
 from regweave.cascades.device import choose_machine
 from regweave.devices.onnxruntime import unsupported_reason
 from regweave.engine.attribution import node_names
-from regweave.engine.deciding import Court, Decision, Judgement
+from regweave.engine.deciding import Court, Judgement
 from regweave.engine.fused import Fused
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.engine.proposals import proposed_chains, proposed_rest
-from regweave.engine.report import Accuracy, PieceReport, Report, SeamReport, Shape, Timing
+from regweave.engine.reporting import Gpu, kernels_by_title, make_report
 from regweave.engine.samples import sample_inputs, sized_model
 from regweave.engine.verification import compare_outputs
 from regweave.errors import InputError, nearest_names
-from regweave.graphs import Model, Piece
 from regweave.machines.x86 import VectorMachine
-from regweave.rearrangement import STRATEGIES, seam_strategy
+from regweave.rearrangement import STRATEGIES
 
 REFUSE = "refuse"
 ON_REQUEST = "refused on request (strategy 'refuse')"
@@ -59,7 +58,7 @@ def fuse(
     """
     say = progress or (lambda words: None)
     count = thread_count(threads)
-    _check_strategy(strategy, machine, dtype)
+    gpu = _checked_gpu(strategy, machine, dtype)
     say("reading the model")
     read = sized_model(model, dims or {})
     feeds = sample_inputs(read)
@@ -72,7 +71,7 @@ def fuse(
         expected = baseline.run(None, feeds)
         if why_not is not None or target is None:
             fates = [Judgement(p, False, why_not or "") for p in chains]
-            report = _report(read, count, fates, refused, None, None, (machine, dtype, strategy))
+            report = make_report(read, count, fates, refused, None, None, gpu)
             return Fused(read, report, {}, baseline)
         optimised = shop.optimise(read.proto, threads=count)
         names = node_names(optimised.graph)
@@ -84,22 +83,21 @@ def fuse(
         session = decision.build.open(shop, count) if decision.build else baseline
         say("comparing the outputs with onnxruntime's")
         errors = compare_outputs(session.run(None, feeds), expected)
-        report = _report(
-            read, count, decision.judgements, refused, decision, errors, (machine, dtype, strategy)
-        )
-        kernels = {_title(key, decision): native for key, native in _natives(decision).items()}
-        return Fused(read, report, kernels, session)
+        report = make_report(read, count, decision.judgements, refused, decision, errors, gpu)
+        return Fused(read, report, kernels_by_title(decision.build), session)
 
 
-def _check_strategy(strategy: str | None, machine: str | None, dtype: str | None) -> None:
+def _checked_gpu(strategy: str | None, machine: str | None, dtype: str | None) -> Gpu | None:
+    """The GPU to show seams for, or None; InputError for what does not go together."""
     if (machine is None) != (dtype is None):
         raise InputError(
             "a GPU's seams need both a machine and a data type",
             where="machine" if machine is None else "dtype",
             fix="give both, for example machine='sm_80', dtype='tf32'",
         )
+    gpu = Gpu(machine, dtype, strategy) if machine is not None and dtype is not None else None
     if strategy is None:
-        return
+        return gpu
     known = ("auto", *STRATEGIES)
     if strategy not in known:
         raise InputError(
@@ -113,92 +111,10 @@ def _check_strategy(strategy: str | None, machine: str | None, dtype: str | None
             expected="identity or refuse, or a machine and a dtype",
             fix="add machine='sm_80', dtype='tf32'",
         )
+    return gpu
 
 
 def _why_not(target: VectorMachine | None) -> str | None:
     if target is None:
         return "this processor (or REGWEAVE_ISA) has no native kernels; onnxruntime runs everything"
     return unsupported_reason()
-
-
-def _natives(decision: Decision):
-    return decision.build.natives if decision.build else {}
-
-
-def _title(op_type: str, decision: Decision) -> str:
-    """A kernel's file name: the piece's, with what distinguishes its variant."""
-    assert decision.build is not None, "only built models have kernels"
-    for name, piece in decision.build.pieces.items():
-        if op_type.startswith(name) and op_type.removeprefix(name) in ("", "Blocked"):
-            return piece.name + (".blocked" if op_type != name else "")
-    return op_type
-
-
-def _report(
-    model: Model,
-    threads: int,
-    judgements: Sequence[Judgement],
-    refused: Sequence[Piece],
-    decision: Decision | None,
-    errors: Accuracy | None,
-    gpu: tuple[str | None, str | None, str | None],
-) -> Report:
-    reports = [_piece_report(fate, gpu) for fate in judgements]
-    places = {name: index for index, name in enumerate(node.name for node in model.nodes)}
-    cascades = [r for r in reports if r.kind == "chain"] + [_refused_report(piece) for piece in refused]
-    whole = None
-    if decision is not None:
-        times = decision.result.medians
-        before, after = times["before"] * 1e3, times["after"] * 1e3
-        ratio = decision.result.ratio("before", "after")
-        whole = Timing(before, after, ratio) if decision.build else Timing(before, before, 1.0)
-    return Report(
-        model.name,
-        threads,
-        tuple(sorted(cascades, key=lambda r: places.get(r.nodes[0], 0))),
-        tuple(r for r in reports if r.kind != "chain"),
-        whole,
-        errors,
-    )
-
-
-def _piece_report(fate: Judgement, gpu: tuple[str | None, str | None, str | None]) -> PieceReport:
-    proposal, piece = fate.proposal, fate.proposal.piece
-    moved = (
-        {"bytes_unfused": proposal.bytes_unfused, "bytes_fused": proposal.bytes_fused}
-        if proposal.bytes_unfused is not None and proposal.bytes_fused is not None
-        else None
-    )
-    return PieceReport(
-        piece.kind,
-        piece.nodes,
-        Shape(piece.m, piece.widths),
-        _activations(piece),
-        "fused" if fate.fused else "refused",
-        fate.reason,
-        moved,
-        fate.timing,
-        fate.check.ours if fate.check else None,
-        fate.check.theirs.max_abs_error if fate.check else None,
-        _seams(piece, gpu),
-    )
-
-
-def _refused_report(piece: Piece) -> PieceReport:
-    return PieceReport("chain", piece.nodes, Shape(piece.m, piece.widths), (), "refused", piece.refusal or "")
-
-
-def _activations(piece: Piece) -> tuple[tuple[str, ...], ...]:
-    if piece.chain is not None:
-        return tuple(tuple(map(str, stage.epilogue)) for stage in piece.chain.stages)
-    return (tuple(map(str, piece.run.ops)),) if piece.run is not None else ()
-
-
-def _seams(piece: Piece, gpu: tuple[str | None, str | None, str | None]) -> tuple[SeamReport, ...]:
-    machine, dtype, strategy = gpu
-    if machine is None or dtype is None or len(piece.widths) < 3:
-        return ()
-    return tuple(
-        SeamReport(seam.strategy, seam.reason)
-        for seam in seam_strategy(piece.widths, dtype, machine, strategy or "auto")
-    )

@@ -204,9 +204,11 @@ def _product_prediction(model: Model, piece: Piece, threads: int, costs: Costs) 
             native += elements / threads * _operations(step.ops) / NATIVE_OPERATIONS
             if not _folds(model, link, index, step.ops):
                 folded += _node_seconds(step.ops, len(step.nodes), elements, threads)
-    before, after = guess.unfused + folded, guess.fused + native + NODE_SECONDS
+    before, after = guess.unfused + folded, guess.unfused + native + NODE_SECONDS
+    if len(piece.links) > 1:
+        after += guess.fused - guess.unfused
     moved = traffic(piece.widths, rows, extra_widths=chain.extra_widths)
-    reason = guess.reason.split(": predicted")[0]
+    reason = guess.reason.split(": predicted")[0] if len(piece.links) > 1 else "the same product"
     if folded > NODE_SECONDS:
         reason += f"; {folded * 1e3:.2g} ms of element-wise passes move into registers"
     ratio = _with_ratio(reason, before, after)
@@ -217,7 +219,7 @@ def _folds(model: Model, link: Link, index: int, ops: Sequence[Elementwise]) -> 
     """Whether onnxruntime does a step behind a product in the product's own node."""
     kind = model.nodes[model.positions[link.product.node]].op_type
     if all(isinstance(op, _FOLDED) for op in ops):
-        return kind != "MatMul" or index == 0
+        return kind != "MatMul" or len(model.symbols.get(link.product.input) or ()) == 2
     if kind == "Conv" and all(isinstance(op, TensorAdd) for op in ops):
         return True
     work = [op for step in link.steps[:index] for op in step.ops if not isinstance(op, _FOLDED)]
