@@ -15,11 +15,14 @@ import onnxruntime
 import pytest
 from onnx import helper
 
+from regweave.cascades import compile_elementwise
 from regweave.kernels.activations import activate
 from regweave.kernels.vectormath import NumpyMath
+from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators import (
     Clip,
     Elementwise,
+    ElementwiseRun,
     Gelu,
     HardSigmoid,
     HardSwish,
@@ -30,6 +33,7 @@ from regweave.operators import (
     Tanh,
 )
 
+DEVICES = ("numpy", *(machine.name for machine in (AVX512, AVX2) if supports(machine)))
 EDGES = (1e-30, 1e-3, 0.1, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 60, 104, 1e4)
 NODES: dict[Elementwise, tuple[str, dict[str, Any]]] = {
     Relu(): ("Relu", {}),
@@ -73,20 +77,28 @@ def _onnxruntime(op: Elementwise, x: np.ndarray) -> np.ndarray:
     return np.asarray(session.run(None, {"x": x})[0])
 
 
+def _ours(op: Elementwise, x: np.ndarray, device: str) -> np.ndarray:
+    if device == "numpy":
+        return activate(NumpyMath(), op, x)
+    return compile_elementwise(ElementwiseRun((op,)), isa=device)(x)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", NODES, ids=str)
-def test_no_worse_than_twice_onnxruntime(op: Elementwise) -> None:
+def test_no_worse_than_twice_onnxruntime(op: Elementwise, device: str) -> None:
     x = _values()
     exact = op.reference(x.astype(np.float64))
-    ours = np.abs(activate(NumpyMath(), op, x) - exact)
+    ours = np.abs(_ours(op, x, device) - exact)
     theirs = np.abs(_onnxruntime(op, x) - exact)
     assert ours.max() <= 2 * theirs.max()
     unit = np.spacing(np.abs(exact).max(axis=1).astype(np.float32)).astype(np.float64)
     assert (ours.max(axis=1) <= np.maximum(2 * theirs.max(axis=1), 2 * unit)).all()
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", [Sigmoid(), Silu(), Tanh(), Gelu("tanh")], ids=str)
-def test_relative_error_in_the_tails(op: Elementwise) -> None:
+def test_relative_error_in_the_tails(op: Elementwise, device: str) -> None:
     """Where onnxruntime limits its argument, these go on: a few units in the last place down to x = -5."""
     x = -np.geomspace(1e-3, 5, 100_001).astype(np.float32)
     exact = op.reference(x.astype(np.float64))
-    assert (np.abs(activate(NumpyMath(), op, x) / exact - 1)).max() < 3e-6
+    assert (np.abs(_ours(op, x, device) / exact - 1)).max() < 3e-6
