@@ -40,6 +40,12 @@ def test_no_kernels_for_other_machines() -> None:
         geometry_of("sm_80")
 
 
+def test_too_many_extra_tensors(make_chain) -> None:
+    with pytest.raises(UnsupportedError, match="5 extra tensors in one epilogue .at stage 1"):
+        chain = make_chain((4, 4), (TensorAdd(),) * 5)
+        chain_plan(type(chain)((make_chain((3, 4)).stages[0], chain.stages[0])).signature, AVX512)
+
+
 @pytest.mark.parametrize("machine", [AVX512, AVX2], ids=lambda machine: machine.name)
 @pytest.mark.parametrize("order", ["rows", "pixels"])
 def test_buffers_hold_what_is_written(make_chain, machine, order: str) -> None:

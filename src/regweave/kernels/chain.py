@@ -14,6 +14,7 @@ from functools import lru_cache
 from regweave.assembly import Listing
 from regweave.errors import UnsupportedError
 from regweave.kernels.arguments import chain_arguments
+from regweave.kernels.epilogue import MOST_TENSORS
 from regweave.kernels.geometry import geometry_of
 from regweave.kernels.pixels import PixelsDriver
 from regweave.kernels.plan import ChainPlan, plan_chain
@@ -24,7 +25,7 @@ from regweave.operators import Signature
 
 
 def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
-    """The plan that `chain_kernel` follows. UnsupportedError for blocks that do not fit the vectors."""
+    """The plan that `chain_kernel` follows. UnsupportedError: blocks that do not fit, too many extras."""
     geometry = geometry_of(machine.name)
     misfit = signature.block % geometry.lanes or signature.block > geometry.columns
     if signature.order == "blocked" and misfit:
@@ -32,6 +33,14 @@ def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
             f"blocks of {signature.block} channels on {machine.name}",
             expected=f"a multiple of {geometry.lanes}, at most {geometry.columns}",
         )
+    for stage, epilogue in enumerate(signature.epilogues):
+        tensors = sum(op.operand == "tensor" for op in epilogue)
+        if tensors > MOST_TENSORS:
+            raise UnsupportedError(
+                f"{tensors} extra tensors in one epilogue",
+                where=f"stage {stage}",
+                expected=f"at most {MOST_TENSORS}",
+            )
     return plan_chain(signature, geometry)
 
 
@@ -39,7 +48,7 @@ def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
 def chain_kernel(signature: Signature, machine: VectorMachine) -> Listing:
     """The kernel `void f(const Args *, size_t part)` of a chain; see arguments.py for Args.
 
-    Errors: UnsupportedError for machines without kernels, blocks that do not fit the machine.
+    Errors: UnsupportedError for machines without kernels, and as `chain_plan`.
     """
     plan = chain_plan(signature, machine)
     name, longest = f"rw_chain_{signature.order}", max(signature.widths[:-1])

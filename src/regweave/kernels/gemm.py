@@ -23,7 +23,7 @@ from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.division import divide_up, share_rows_or_panels, take_rows
-from regweave.kernels.epilogue import Columns, Epilogue
+from regweave.kernels.epilogue import MOST_TENSORS, Columns, Epilogue
 from regweave.kernels.geometry import Geometry, geometry_of
 from regweave.kernels.packing import PackStep
 from regweave.kernels.places import Strided
@@ -33,8 +33,6 @@ from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Elementwise
-
-MOST_EXTRAS = 4
 
 
 class GemmArguments(ctypes.Structure):
@@ -49,7 +47,7 @@ class GemmArguments(ctypes.Structure):
             (name, ctypes.c_int64)
             for name in ("a", "c", "packed", "a_pitch", "c_pitch", "m", "n", "k", "parts", "flags")
         ),
-        ("extras", ctypes.c_int64 * MOST_EXTRAS),
+        ("extras", ctypes.c_int64 * MOST_TENSORS),
         ("extra_pitch", ctypes.c_int64),
     )
 
@@ -85,8 +83,8 @@ def gemm_kernel(epilogue: tuple[Elementwise, ...], machine: VectorMachine) -> Li
 
     Errors: UnsupportedError for machines without kernels, or more than four extra tensors.
     """
-    if sum(op.operand == "tensor" for op in epilogue) > MOST_EXTRAS:
-        raise UnsupportedError("too many extra tensors for one product", expected=f"at most {MOST_EXTRAS}")
+    if sum(op.operand == "tensor" for op in epilogue) > MOST_TENSORS:
+        raise UnsupportedError("too many extra tensors for one product", expected=f"at most {MOST_TENSORS}")
     geometry = geometry_of(machine.name)
     w = Workspace(machine, geometry, "rw_gemm", GemmArguments)
     return _GemmDriver(w, geometry, Epilogue(epilogue, by_vector=True)).write()
