@@ -1,10 +1,11 @@
 """The report of a fused model as tables for a person.
 
 The report itself is a JSON-like mapping (docs/report.md lists its fields); a table is one of its views.
-One row per candidate, the decision beside its reason, numbers in units a person reads:
+One row per candidate, the decision and its reason below the name, numbers in units a person reads:
 
-    candidate            shape             decision  reason             traffic         speed-up
-    MatMul_1 .. Add_4    80 x 120-240-120  fused     saves 38 % ...     1.20 -> 0.74 MB    1.31x
+    candidate, decision and reason                                 traffic MB   speed-up     error
+    MatMul.4 .. Identity.171 (12)   40 x 120-240-120             0.36 -> 0.29      1.33x   3.7e-07
+    fused: 0.077 MB of intermediates stay in the core's cache
 
 Predicted bytes come from the traffic model; the speed-up is a measurement and stays empty where
 nothing was measured.
@@ -15,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 KINDS = {"single": "single products", "elementwise": "element-wise runs"}
-COLUMNS = ("candidate", "shape", "decision", "reason", "predicted traffic", "speed-up", "error abs, rel")
+NUMBERS = ("traffic MB", "speed-up", "error")
+COLUMNS = ("candidate, decision and reason", *NUMBERS)
 
 
 def report_table(report: Mapping[str, Any], *, unmeasured: bool = True) -> Table:
@@ -28,19 +31,19 @@ def report_table(report: Mapping[str, Any], *, unmeasured: bool = True) -> Table
     Without `unmeasured`, candidates that were refused for what they are (a reshape between, a second
     reader) are only counted.
     """
-    table = Table(title=report_title(report), title_justify="left", show_lines=False)
+    table = Table(title=report_title(report), title_justify="left", box=SIMPLE_HEAD)
     for column in COLUMNS:
-        right = column in ("speed-up", "error abs, rel")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        number = column in NUMBERS
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
     sections = sections_of(report["cascades"])
     for section in sections if unmeasured else sections[:2]:
         for cascade in section:
             table.add_row(*_cascade_cells(cascade))
         table.add_section()
     if not unmeasured and sections[2]:
-        table.add_row(f"{len(sections[2])} more", "", "refused", "for what stands between the products")
+        table.add_row(f"{len(sections[2])} more refused, for what stands between the products")
     for row in others_rows(report.get("others") or ()):
-        table.add_row(*map(Text, row))
+        table.add_row(Text(row))
     table.add_row(*_whole_cells(report["whole"]))
     notes = report.get("notes") or ()
     if notes:
@@ -67,14 +70,13 @@ def sections_of(cascades: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str,
     return [[cascade for cascade in cascades if section(cascade) == number] for number in range(3)]
 
 
-def others_rows(others: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """What else runs natively, one row per kind: name, shape (none), decision, how many of how many."""
+def others_rows(others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What else runs natively, one line per kind: how many of how many."""
     rows = []
     for kind in dict.fromkeys(piece["kind"] for piece in others):
         of_kind = [piece for piece in others if piece["kind"] == kind]
         fused = sum(piece["decision"] == "fused" for piece in of_kind)
-        decision = "native" if fused else "left alone"
-        rows.append((KINDS.get(kind, kind), "", decision, f"{fused} of {len(of_kind)} run natively"))
+        rows.append(f"{KINDS.get(kind, kind)}: {fused} of {len(of_kind)} run natively")
     return rows
 
 
@@ -82,13 +84,15 @@ def _cascade_cells(cascade: Mapping[str, Any]) -> list[Text]:
     fused = cascade["decision"] == "fused"
     measured = cascade.get("measured") or {}
     return [
-        Text(name_of_nodes(cascade["nodes"])),
-        Text(shape_words(cascade["shape"])),
-        Text(cascade["decision"], style="green" if fused else "yellow"),
-        Text(reason_words(cascade)),
+        Text.assemble(
+            (name_of_nodes(cascade["nodes"]), "bold"),
+            f"   {shape_words(cascade['shape'])}\n",
+            (cascade["decision"], "green" if fused else "yellow"),
+            f": {reason_words(cascade)}",
+        ),
         Text(traffic_words(cascade.get("predicted") or {})),
         _speedup_text(measured.get("speedup")),
-        Text(error_words(cascade)),
+        Text(error_words(cascade, "\nrel ")),
     ]
 
 
@@ -96,13 +100,10 @@ def _whole_cells(whole: Mapping[str, Any]) -> list[Text]:
     before, after = whole.get("baseline_ms"), whole.get("fused_ms")
     times = f"{before:.2f} -> {after:.2f} ms" if before is not None and after is not None else "not measured"
     return [
-        Text("whole model", style="bold"),
-        Text(""),
-        Text(""),
-        Text(times),
+        Text.assemble(("whole model", "bold"), f"   {times}"),
         Text(""),
         _speedup_text(whole.get("speedup")),
-        Text(error_words(whole)),
+        Text(error_words(whole, "\nrel ")),
     ]
 
 
@@ -128,17 +129,17 @@ def reason_words(cascade: Mapping[str, Any]) -> str:
 
 
 def traffic_words(predicted: Mapping[str, Any]) -> str:
-    """Bytes before and after fusing, as `1.23 -> 0.70 MB`."""
+    """Megabytes before and after fusing, as `1.23 -> 0.70`."""
     before, after = predicted.get("bytes_unfused"), predicted.get("bytes_fused")
     if before is None or after is None:
         return ""
-    return f"{before / 1e6:.2f} -> {after / 1e6:.2f} MB"
+    return f"{before / 1e6:.2f} -> {after / 1e6:.2f}"
 
 
-def error_words(result: Mapping[str, Any]) -> str:
-    """The largest absolute and the largest relative error."""
+def error_words(result: Mapping[str, Any], between: str = ", ") -> str:
+    """The largest absolute and the largest relative error, as far as they are known."""
     errors = (result.get("max_abs_error"), result.get("max_rel_error"))
-    return ", ".join(f"{error:.1e}" for error in errors if error is not None)
+    return between.join(f"{error:.1e}" for error in errors if error is not None)
 
 
 def _speedup_text(speedup: float | None) -> Text:
