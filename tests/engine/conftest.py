@@ -1,60 +1,16 @@
-"""Small image models that onnxruntime blocks, and sessions to run them."""
+"""Models and sessions for the engine's tests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-
-FLOAT = TensorProto.FLOAT
-
-
-class Images:
-    """Builds a model of convolutions and other nodes, tensor by tensor."""
-
-    def __init__(
-        self, channels: int = 32, size: tuple[int | str, int | str] = (9, 11), seed: int = 0
-    ) -> None:
-        self.random = np.random.default_rng(seed)
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-        self.input = helper.make_tensor_value_info("x", FLOAT, ["batch", channels, *size])
-
-    def constant(self, name: str, value) -> str:
-        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def conv(self, x: str, y: str, k: int, n: int, kernel: int = 1, bias: bool = True, group: int = 1) -> str:
-        weight = self.random.standard_normal((n, k // group, kernel, kernel), dtype=np.float32) / np.sqrt(k)
-        names = [x, self.constant(f"{y}.w", weight.astype(np.float32))]
-        if bias:
-            names.append(self.constant(f"{y}.b", self.random.standard_normal(n, dtype=np.float32)))
-        pads = [kernel // 2] * 4
-        self.nodes.append(helper.make_node("Conv", names, [y], name=f"{y}.conv", pads=pads, group=group))
-        return y
-
-    def node(self, op_type: str, inputs: Sequence[str], y: str, domain: str = "", **attributes) -> str:
-        self.nodes.append(
-            helper.make_node(op_type, list(inputs), [y], name=f"{y}.node", domain=domain, **attributes)
-        )
-        return y
-
-    def model(self, outputs: Sequence[str]) -> onnx.ModelProto:
-        graph = helper.make_graph(
-            self.nodes,
-            "images",
-            [self.input],
-            [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs],
-            self.constants,
-        )
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("regweave", 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-        return onnx.shape_inference.infer_shapes(model)
+from engine_models import FLOAT, Images, hard_swish
+from onnx import helper, numpy_helper
 
 
 @pytest.fixture
@@ -91,3 +47,46 @@ def run():
         return session.run(None, feeds)
 
     return results
+
+
+@pytest.fixture(scope="session")
+def recogniser() -> onnx.ModelProto:
+    """Convolutions around a chain with a residual, a gate, a run of element-wise work, and a product
+    behind."""
+    m = Images(channels=16, size=("height", "width"))
+    a = hard_swish(m, m.conv("x", "stem", 16, 48, 3), "act")
+    inner = hard_swish(m, m.conv(a, "up", 48, 96), "inner")
+    b = m.node("Add", [m.conv(inner, "down", 96, 48), a], "residual")
+    c = m.conv(b, "deep", 48, 48, 3, group=48)
+    mean = m.node("ReduceMean", [c], "mean", axes=[2, 3], keepdims=1)
+    squeezed = m.node("Relu", [m.conv(mean, "squeeze", 48, 12)], "squeezed")
+    gate = m.node("HardSigmoid", [m.conv(squeezed, "excite", 12, 48)], "gate")
+    d = hard_swish(m, m.node("Mul", [c, gate], "gated"), "after")
+    m.conv(d, "y", 48, 10, 3)
+    return m.model(["y"])
+
+
+@pytest.fixture(scope="session")
+def perceptron() -> onnx.ModelProto:
+    """Three products in a row on rows of any number, and one further away."""
+    random = np.random.default_rng(1)
+    widths = (64, 96, 32, 8)
+    nodes, constants, last = [], [], "x"
+    for index, (k, n) in enumerate(pairwise(widths)):
+        weight = (random.standard_normal((k, n)) / np.sqrt(k)).astype(np.float32)
+        constants += [numpy_helper.from_array(weight, f"w{index}")]
+        constants += [numpy_helper.from_array(random.standard_normal(n).astype(np.float32), f"b{index}")]
+        nodes.append(helper.make_node("MatMul", [last, f"w{index}"], [f"m{index}"], f"product{index}"))
+        nodes.append(helper.make_node("Add", [f"m{index}", f"b{index}"], [f"a{index}"], f"bias{index}"))
+        last = f"a{index}"
+        if index < 2:
+            nodes.append(helper.make_node("Relu", [last], [f"r{index}"], f"relu{index}"))
+            last = f"r{index}"
+    graph = helper.make_graph(
+        nodes,
+        "perceptron",
+        [helper.make_tensor_value_info("x", FLOAT, ["batch", "rows", 64])],
+        [helper.make_tensor_value_info(last, FLOAT, ["batch", "rows", 8])],
+        constants,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

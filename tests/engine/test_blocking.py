@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import pytest
+from engine_models import hard_swish
 
 from regweave.engine.blocking import Facts, block_images, count_reorders
 
@@ -31,12 +32,6 @@ def compare(optimise, run):
         return count_reorders(optimised), count_reorders(blocked)
 
     return compared
-
-
-def hard_swish(m, x, y):
-    three, zero, six = (m.constant(f"{y}.{v}", np.float32(v)) for v in (3, 0, 6))
-    clipped = m.node("Clip", [m.node("Add", [x, three], f"{y}.a"), zero, six], f"{y}.c")
-    return m.node("Div", [m.node("Mul", [x, clipped], f"{y}.m"), six], y)
 
 
 @pytest.mark.parametrize("width", [64, 40])
