@@ -88,4 +88,4 @@ class VerificationError(RegweaveError):
 
 def nearest_names(name: str, valid: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
     """The valid names closest to `name`, best first; empty when none is close."""
-    return tuple(difflib.get_close_matches(name, list(valid), n=most, cutoff=0.4))
+    return tuple(difflib.get_close_matches(str(name), list(valid), n=most, cutoff=0.4))

@@ -107,8 +107,8 @@ def test_templates_of_ones_own():
 def test_constants_are_shared_and_fit_the_machine():
     wide, narrow = builder(AVX512), builder(AVX2)
     for b, operand in (
-        (wide, "dword ptr [rip+.Lkernel_data0]{1to16}"),
-        (narrow, "ymmword ptr [rip+.Lkernel_data0]"),
+        (wide, "dword ptr [rip+.Lkernel.data0]{1to16}"),
+        (narrow, "ymmword ptr [rip+.Lkernel.data0]"),
     ):
         v = b.vector()
         b.emit("zero", v)

@@ -33,7 +33,11 @@ from regweave.assembly.recorder import Recorder
 from regweave.assembly.variables import Immediate, Label, Memory, Variable
 from regweave.errors import AssemblyError
 from regweave.machines import AssemblyMachine
+from regweave.machines.forms import Form
 from regweave.machines.instructions import Pattern
+
+_ALIGNMENTS = tuple(1 << bit for bit in range(13))
+_MOST_STACK = 1 << 16
 
 
 class Builder(Recorder):
@@ -46,6 +50,8 @@ class Builder(Recorder):
                 f"{name} has {len(arguments)} arguments",
                 expected=f"at most {len(machine.arguments)} in registers",
             )
+        if len(set(arguments)) != len(arguments):
+            raise AssemblyError(f"two arguments of {name} have one name", where=", ".join(arguments))
         super().__init__(machine, name)
         self._known = machine.table.forms
         self._fresh = 0
@@ -57,11 +63,14 @@ class Builder(Recorder):
     def variable(
         self, name: str, register_class: str, *, count: int = 1, align: int = 1, pin: str | None = None
     ) -> Variable:
-        """A variable of `count` consecutive registers of any class that the machine has."""
+        """A variable of `count` consecutive registers of any class that the machine has.
+
+        The first is `pin`, or else one whose number in the class is a multiple of `align`.
+        """
         return self._register(Variable(name), register_class, count, align, pin)
 
     def vector(self, name: str = "v", *, count: int = 1, align: int = 1, pin: str | None = None) -> Variable:
-        """A variable of one (or `count` consecutive) vector registers."""
+        """A variable of one (or `count` consecutive) vector registers; `pin` names the first."""
         return self._register(Variable(name), "vector", count, align, pin)
 
     def vectors(self, name: str, count: int) -> list[Variable]:
@@ -95,32 +104,51 @@ class Builder(Recorder):
                 )
         if scale not in (1, 2, 4, 8):
             raise AssemblyError(f"address scale {scale} of {base.name!r}", expected="1, 2, 4 or 8")
-        if not -(2**31) <= offset < 2**31:
-            raise AssemblyError(f"address offset {offset} of {base.name!r}", expected="32 bits, signed")
+        if not hasattr(offset, "__index__") or not -(2**31) <= offset < 2**31:
+            raise AssemblyError(f"address offset {offset!r} of {base.name!r}", expected="32 bits, signed")
         return Memory("b" if repeat else "m", base, offset, index, scale)
 
     def constant(self, value: float | int) -> Memory:
-        """One 32-bit constant, repeated to all lanes: a float, or an int for its bit pattern."""
-        word = struct.pack("<I", value & 0xFFFFFFFF) if isinstance(value, int) else struct.pack("<f", value)
+        """One 32-bit constant, repeated to all lanes: a float, or an int for its bit pattern.
+
+        AssemblyError if it does not fit: a finite float that f32 has not, an int beyond 32 bits.
+        """
+        if hasattr(value, "__index__"):
+            if not -(2**31) <= value < 2**32:
+                raise AssemblyError(f"constant {value} does not fit into 32 bits", where=self.name)
+            word = struct.pack("<I", int(value) & 0xFFFFFFFF)
+        else:
+            word = _floats((value,))
         repeats = self.machine.repeats
         return self._constant(word * repeats, "b" if repeats == 1 else "c", 4 * repeats)
 
     def constants(self, values: Iterable[float], *, align: int = 64) -> Memory:
         """A row of float32 constants in read-only memory."""
-        row = tuple(values)
-        return self.data(struct.pack(f"<{len(row)}f", *row), align=align)
+        return self.data(_floats(tuple(values)), align=align)
 
     def data(self, content: bytes, *, align: int = 64) -> Memory:
-        """Bytes in read-only memory beside the code, at a multiple of `align`."""
+        """One byte or more in read-only memory beside the code, at a multiple of `align` <= 4096."""
+        if not content or align not in _ALIGNMENTS:
+            raise AssemblyError(
+                f"{len(content)} bytes of data aligned to {align}",
+                where=self.name,
+                expected="one byte at least, a power of two <= 4096",
+            )
         return self._constant(content, "m", align)
 
     def stack(self, size: int, *, align: int = 8) -> Memory:
-        """`size` bytes of the function's stack, aligned up to 64. Takes the machine's frame register."""
-        if size < 0 or align not in (1, 2, 4, 8, 16, 32, 64):
+        """`size` bytes of the function's stack, aligned up to 64. Takes the machine's frame register.
+
+        All slots together hold 64 KiB at most: a larger frame could step over the guard page behind a
+        thread's stack.
+        """
+        start = -(-(self._stack or 0) // max(align, 1)) * align
+        if size < 0 or align > 64 or align not in _ALIGNMENTS or start + size > _MOST_STACK:
             raise AssemblyError(
-                f"stack of {size} bytes aligned to {align}", expected="a size >= 0, a power of two <= 64"
+                f"stack of {size} bytes aligned to {align}",
+                where=self.name,
+                expected=f"a size >= 0, a power of two <= 64, {_MOST_STACK} bytes in all",
             )
-        start = -(-(self._stack or 0) // align) * align
         self._stack = start + size
         return Memory("m", self.machine.frame_register, start)
 
@@ -153,7 +181,7 @@ class Builder(Recorder):
         Text takes its operands' classes from the variables given.
         """
         bound = [self._operand("template", operand, False) for operand in operands]
-        key = (str(pattern), *(operand.kind for operand in bound))
+        key = (pattern, *(operand.kind for operand in bound))
         form = self.machine.table.templates.get(key)
         if form is None:
             if isinstance(pattern, str):
@@ -161,8 +189,33 @@ class Builder(Recorder):
                 pattern = Pattern(words, tuple(line.strip() for line in pattern.splitlines() if line.strip()))
             form = self.machine.table.bind("template", (pattern,), self._kinds(bound, (pattern,)))
             if "" not in key:
-                self.machine.table.templates[key] = form
+                self.machine.table.keep_template(key, form)
+        self._check_views(form, bound)
         self._record_special(form, bound)
+
+    def _check_views(self, form: Form, bound: Sequence[Any]) -> None:
+        """AssemblyError if a template asks for a view that its register does not have."""
+        beyond = len(form.operands) + len(form.constants)
+        for index, _, view in form.tokens:
+            if not view:
+                continue
+            what, kind = str(index), ""
+            if index < len(bound):
+                kind = bound[index].kind
+            elif index < beyond:
+                kind = form.operands[index].letters[0]
+            else:
+                what = form.names[index - beyond]
+                kind = self[what].kind
+            class_name = self._letters.get(kind[0])
+            first = class_name and self.machine.register_class(class_name).registers[0]
+            views = [name for name, shown in self.machine.views.items() if first in shown]
+            if view not in views:
+                raise AssemblyError(
+                    f"operand %{what} of a template has no view {view!r}",
+                    where=self.name,
+                    expected=" or ".join(views) or "no view",
+                )
 
     def call_pointer(self, function: Variable, *arguments: Any, result: Variable | None = None) -> None:
         """Call the C function at the address in `function` with integer or pointer arguments.
@@ -212,8 +265,8 @@ class Builder(Recorder):
         return f"{stem}_{self._fresh}"
 
     def comment(self, text: str) -> None:
-        """A remark on the next operation, for the annotated listing."""
-        self._comments[len(self._forms)] = text
+        """A remark on the next operation, for the annotated listing, where it takes one line."""
+        self._comments[len(self._forms)] = " ".join(text.split())
 
     def finish(self) -> Listing:
         """Analyse, assign registers, print; `return` is added if the last operation can run off the end.
@@ -273,3 +326,13 @@ class Builder(Recorder):
 def _check_symbol(name: str) -> None:
     if not (name.isidentifier() and name.isascii()):
         raise AssemblyError(f"{name!r} cannot be a symbol", expected="letters, digits and underscores")
+
+
+def _floats(values: Sequence[float]) -> bytes:
+    """Float32 numbers as bytes; an infinity and a NaN are numbers, but nothing finite becomes one."""
+    try:
+        return struct.pack(f"<{len(values)}f", *values)
+    except (OverflowError, struct.error):
+        raise AssemblyError(
+            f"{', '.join(map(repr, values))} cannot be a constant", expected="numbers within float32's range"
+        ) from None

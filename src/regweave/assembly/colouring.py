@@ -7,7 +7,10 @@ register r free for v?" is two ANDs of integers, however many variables there ar
 
 from __future__ import annotations
 
+import functools
 import heapq
+import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -72,6 +75,13 @@ def interfere(program: Program, flow: Flow) -> Interference:
                     rest ^= 1 << v
                 live ^= live & born
             live |= used
+    # What only unreachable code reads has a register too, for that code is printed.
+    rest = functools.reduce(operator.or_, uses, 0)
+    while rest:
+        v = rest.bit_length() - 1
+        rest ^= 1 << v
+        if first[v] < 0:
+            first[v] = len(forms)
     entry = flow.live_at_entry
     for variable in program.arguments:
         beside[variable.id] |= entry
@@ -108,17 +118,17 @@ def colour(program: Program, interference: Interference, order: Sequence[int]) -
             refused[register] |= beside[v]
 
     for v in order:
-        pin = variables[v].pin
-        if pin is not None:
-            if pin in withheld or not fits(v, pin):
-                raise Stuck(variables[v], _pin_reason(program, interference, v, tenants[pin], withheld))
-            give(v, (pin,))
+        for register in variables[v].pinned:
+            if register in withheld or not fits(v, register):
+                raise Stuck(variables[v], _pin_reason(program, interference, v, register, tenants, withheld))
+        if variables[v].pinned:
+            give(v, variables[v].pinned)
     for v in order:
         variable = variables[v]
         if variable.pin is not None:
             continue
         registers = free[variable.register_class.name]
-        if variable.count > 1:
+        if variable.count > 1 or variable.alignment > 1:
             give(v, _run(variable, registers, fits))
             continue
         chosen = None
@@ -177,29 +187,35 @@ def hardest_first(program: Program, interference: Interference) -> list[int]:
 
 
 def _run(variable: Variable, allowed: Sequence[str], fits: Callable[[int, str], bool]) -> tuple[str, ...]:
-    """The first run of consecutive registers, suitably aligned, that is free for a tuple."""
+    """The first run of consecutive registers, suitably aligned, that is free for a variable."""
     register_class = variable.register_class
     registers = register_class.registers
-    step = max(variable.alignment, register_class.alignment)
+    step = math.lcm(variable.alignment, register_class.alignment if variable.count > 1 else 1)
     for start in range(0, len(registers) - variable.count + 1, step):
         run = registers[start : start + variable.count]
         if all(register in allowed and fits(variable.id, register) for register in run):
             return run
-    raise Stuck(variable, f"no {variable.count} consecutive registers are free")
+    what = f"{variable.count} consecutive registers" if variable.count > 1 else f"registers aligned to {step}"
+    raise Stuck(variable, f"no {what} are free")
 
 
 def _pin_reason(
-    program: Program, interference: Interference, v: int, tenants: int, withheld: set[str]
+    program: Program,
+    interference: Interference,
+    v: int,
+    pin: str,
+    tenants: dict[str, int],
+    withheld: set[str],
 ) -> str:
     variable = program.variables[v]
-    if variable.pin in withheld:
-        return f"{variable.pin} holds the frame of a function with a stack"
+    if pin in withheld:
+        return f"{pin} holds the frame of a function with a stack"
     rivals = [
         other.name
         for other in program.variables
-        if tenants & other.bit
+        if tenants[pin] & other.bit
         and (interference.beside[v] & other.bit or interference.beside[other.id] & variable.bit)
     ]
     if rivals:
-        return f"{', '.join(rivals)} is pinned to {variable.pin} too and live at the same time"
-    return f"{variable.pin} is destroyed while it is live there; copy it to another variable first"
+        return f"{', '.join(rivals)} is pinned to {pin} too and live at the same time"
+    return f"{pin} is destroyed while it is live there; copy it to another variable first"

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from regweave.assembly.program import Program
 from regweave.errors import AssemblyError, nearest_names
 
+#: How deep routines may call one another: analysis and proof follow the calls.
+_DEEPEST = 100
+
 
 @dataclass
 class Block:
@@ -151,11 +154,11 @@ def _region(program: Program, blocks: list[Block], entry: int) -> list[int]:
 
 
 def _callees_first(program: Program, blocks: list[Block], regions: dict[int, list[int]]) -> list[int]:
-    """The regions so that every callee stands before its callers; recursion is refused."""
+    """The regions so that every callee stands before its callers; recursion and deep nesting are refused."""
     order: list[int] = []
     state: dict[int, int] = {}
 
-    def visit(entry: int) -> None:
+    def visit(entry: int, depth: int = 0) -> None:
         state[entry] = 1
         for number in regions[entry]:
             callee = blocks[number].callee
@@ -167,8 +170,13 @@ def _callees_first(program: Program, blocks: list[Block], regions: dict[int, lis
                     where=f"{program.name}, {program.describe(blocks[number].stop - 1)}",
                     fix="registers are assigned once: recursion cannot work",
                 )
+            if depth == _DEEPEST:
+                raise AssemblyError(
+                    f"routines call one another more than {_DEEPEST} deep",
+                    where=f"{program.name}, {program.describe(blocks[number].stop - 1)}",
+                )
             if callee not in state:
-                visit(callee)
+                visit(callee, depth + 1)
         state[entry] = 2
         order.append(entry)
 

@@ -1,6 +1,6 @@
 """The constants of a listing: read-only data behind the code, each content once.
 
-pool.place(b"\\0\\0\\x80\\x3f", 4)   ->  ".Lname_data0"
+pool.place(b"\\0\\0\\x80\\x3f", 4)   ->  ".Lname.data0"
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import struct
 
 
 class Pool:
-    """Contents by symbol, for the listing called `name`."""
+    """Contents by symbol, for the listing called `name`; no label has a dot, so none is a label."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -17,7 +17,7 @@ class Pool:
 
     def place(self, content: bytes, align: int) -> str:
         """The symbol of `content` at a multiple of `align` bytes; the same one for the same content."""
-        return self._symbols.setdefault((content, align), f".L{self._name}_data{len(self._symbols)}")
+        return self._symbols.setdefault((content, align), f".L{self._name}.data{len(self._symbols)}")
 
     def text(self) -> str:
         """The section as assembly text, most aligned first to lose no space; empty without constants."""

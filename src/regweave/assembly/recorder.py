@@ -41,6 +41,10 @@ class Recorder:
         self._stack: int | None = None
         self._letters = {c.letter: c.name for c in machine.classes}
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a register is registered under `name`."""
+        return name in self._names
+
     def __getitem__(self, name: str) -> Variable:
         """The variable registered under `name` (the latest, if several are); AssemblyError if none is."""
         try:
@@ -64,6 +68,8 @@ class Recorder:
     ) -> Variable:
         """Make a variable known: its class, its bit, and (`named`) its name in the table of registers."""
         register_class = self.machine.register_class(class_name)
+        if not variable.name.isprintable():  # names stand in comments of the annotated text
+            raise AssemblyError(f"{variable.name!r} cannot be a register's name", expected="one line of text")
         if pin is not None and pin not in register_class.registers:
             raise AssemblyError(
                 f"{variable.name!r} cannot be pinned to {pin!r}",
@@ -74,6 +80,9 @@ class Recorder:
                 f"{variable.name!r} asks for {count} registers aligned to {align}",
                 expected=f"1 to {register_class.count}",
             )
+        if pin is not None and register_class.registers.index(pin) + count > register_class.count:
+            raise AssemblyError(f"{variable.name!r} asks for {count} registers from {pin} on, the last is "
+                                f"{register_class.registers[-1]}")  # fmt: skip
         variable.register_class = register_class
         variable.kind = register_class.letter if count == 1 else f"{register_class.letter}{count}"
         variable.count, variable.alignment, variable.pin = count, align, pin
@@ -91,8 +100,15 @@ class Recorder:
         self._defines.append(born)
 
     def _record_special(self, form: Form, bound: Sequence[Any]) -> None:
-        """Add an operation with scratch registers, constants, names, flags or control."""
+        """Add an operation with scratch registers, constants, names, flags, control or limited numbers."""
         operands = list(bound)
+        for i, limit in form.limits:
+            if not 0 <= operands[i].value < limit:
+                raise AssemblyError(
+                    f"{form.name!r} cannot have the number {operands[i].value}",
+                    where=self.name,
+                    expected=f"0 to {limit - 1}",
+                )
         for scratch in form.scratch:
             temporary = Variable(f"{form.name}.{scratch.name}")
             class_name = self._letters[scratch.letters[0]]
@@ -176,22 +192,31 @@ class Recorder:
             )
 
     def _program(self, arguments: Sequence[Variable]) -> Program:
-        """Everything so far, as a value."""
+        """Everything so far, as a value; AssemblyError if an operand is another builder's variable."""
+        known = set(self._variables)
+        for operand in set().union(*self._operands):
+            for variable in (operand.base, operand.index) if isinstance(operand, Memory) else (operand,):
+                if isinstance(variable, Variable) and variable not in known:
+                    raise AssemblyError(
+                        f"{variable!r} is not a variable of this builder",
+                        where=self.name,
+                        fix="make it with the builder that uses it",
+                    )
         return Program(
             name=self.name,
             machine=self.machine,
-            variables=self._variables,
+            variables=tuple(self._variables),
             arguments=arguments,
-            forms=self._forms,
-            operands=self._operands,
-            uses=self._uses,
-            defines=self._defines,
-            labels=self._labels,
-            controls=self._controls,
-            breaks=self._breaks,
-            extra=self._extra,
-            copies=self._copies,
-            comments=self._comments,
+            forms=tuple(self._forms),
+            operands=tuple(self._operands),
+            uses=tuple(self._uses),
+            defines=tuple(self._defines),
+            labels=dict(self._labels),
+            controls=dict(self._controls),
+            breaks=tuple(self._breaks),
+            extra=dict(self._extra),
+            copies=tuple(self._copies),
+            comments=dict(self._comments),
             pool=self._pool.text(),
             stack_bytes=self._stack,
         )

@@ -18,6 +18,7 @@ symbol, an argument, or (for jumps and calls) a label. Errors tell the line."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -27,12 +28,14 @@ from regweave.errors import AssemblyError, RegweaveError
 from regweave.machines import AssemblyMachine
 
 _HEAD = re.compile(r"kernel\s+(\w+)\s*\(([^)]*)\)\Z")
+_NAME = r"[^\W\d]\w*"
 _DECLARATION = re.compile(r"(vector|general|mask)\s+(.+)\Z")
-_SYMBOL = re.compile(r"(\w+)(?:\s*x\s*(\d+))?(?:\s*@\s*(\w+))?\Z")
+_SYMBOL = re.compile(rf"({_NAME})(?:\s*x\s*(\d+))?(?:\s*@\s*(\w+))?\Z")
 _LABEL = re.compile(r"(\w+)\s*:\Z")
 _OPERATION = re.compile(r"(?:`([^`]+)`|(\w+))\s*(.*)\Z")
 _MEMORY = re.compile(r"(repeat\s+)?\[([^\]]+)\]\Z")
-_INDEX = re.compile(r"(?:(\d+)\s*\*\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*\*\s*(\d+))\Z")
+_INDEX = re.compile(rf"(?:(\d+)\s*\*\s*({_NAME})|({_NAME})\s*\*\s*(\d+))\Z")
+_MOST_DIGITS = 40
 _NUMBER = re.compile(r"[+-]?(?:0x[0-9a-fA-F]+|\d+)\Z")
 _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?\Z")
 
@@ -67,6 +70,9 @@ def _head(line: str, machine: AssemblyMachine) -> Builder:
     if match is None:
         raise AssemblyError("the first line does not name the kernel", expected="kernel name(argument, ...)")
     arguments = [argument.strip() for argument in match[2].split(",") if argument.strip()]
+    for argument in arguments:
+        if not argument.isidentifier():
+            raise AssemblyError(f"{argument!r} cannot be an argument", expected="a name")
     return Builder(machine, name=match[1], arguments=arguments)
 
 
@@ -86,8 +92,7 @@ def _line(line: str, builder: Builder) -> None:
         if template is not None:
             builder.emit_template(template, *(_operand(part, builder, label=False) for part in parts))
         else:
-            patterns = builder.machine.table[name].patterns
-            label_taken = any(c.letters == ("l",) for pattern in patterns for c in pattern.constraints)
+            label_taken = builder.machine.table[name].takes_label
             builder.emit(name, *(_operand(part, builder, label=label_taken) for part in parts))
 
 
@@ -97,8 +102,10 @@ def _declare(kind: str, symbol: str, builder: Builder) -> None:
     if match is None:
         raise AssemblyError(f"{symbol!r} is not a symbol", expected="name, name x4 or name @register")
     name, count, pin = match.groups()
+    if name in builder:
+        raise AssemblyError(f"{name!r} is declared twice", fix="give each symbol a name of its own")
     if kind == "vector":
-        builder.vector(name, count=int(count or 1), pin=pin)
+        builder.vector(name, count=_integer(count or "1"), pin=pin)
     elif count is not None:
         raise AssemblyError(f"{symbol!r}: only vectors come in tuples")
     elif kind == "general":
@@ -114,12 +121,22 @@ def _operand(text: str, builder: Builder, *, label: bool) -> Any:
     if memory is not None:
         return _memory(memory[2], builder, repeat=bool(memory[1]))
     if _NUMBER.match(text):
-        return int(text, 0)
+        return _integer(text)
     if _FLOAT.match(text):
-        return builder.constant(float(text))
+        value = float(text)
+        if math.isinf(value):
+            raise AssemblyError(f"{text} is beyond every float")
+        return builder.constant(value)
     if not text.isidentifier():
         raise AssemblyError(f"{text!r} is not an operand", expected="a name, [memory], a number or a label")
     return text if label else builder[text]
+
+
+def _integer(text: str) -> int:
+    """A decimal or 0x number; leading zeros mean nothing."""
+    if len(text) > _MOST_DIGITS:
+        raise AssemblyError(f"the number {text[:_MOST_DIGITS]}... has {len(text)} digits", expected="64 bits")
+    return int(text, 16 if "x" in text else 10)
 
 
 def _memory(text: str, builder: Builder, *, repeat: bool) -> Memory:
@@ -131,9 +148,9 @@ def _memory(text: str, builder: Builder, *, repeat: bool) -> Memory:
         term = part.strip().replace("- ", "-")
         scaled = _INDEX.match(term)
         if scaled is not None and index is None:
-            index, scale = builder[scaled[2] or scaled[3]], int(scaled[1] or scaled[4])
+            index, scale = builder[scaled[2] or scaled[3]], _integer(scaled[1] or scaled[4])
         elif _NUMBER.match(term):
-            offset += int(term, 0)
+            offset += _integer(term)
         elif term.isidentifier() and base is None:
             base = builder[term]
         elif term.isidentifier() and index is None:

@@ -16,7 +16,7 @@ class Variable:
 
     `Variable("x")` alone is unknown to any builder: the first template that writes it registers it with the
     class, count and alignment of that template's constraint. `Builder.vector`, `general` and `mask` make
-    registered ones. `pin` is the register that it must get, or None.
+    registered ones. `pin` is the (first) register that it must get, or None.
     """
 
     __slots__ = ("alignment", "bit", "count", "id", "kind", "name", "pin", "register_class")
@@ -31,6 +31,15 @@ class Variable:
         self.count = 1
         self.alignment = 1
         self.pin: str | None = None
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The registers that it must get; none where it is free."""
+        if self.pin is None:
+            return ()
+        registers = self.register_class.registers
+        start = registers.index(self.pin)
+        return registers[start : start + self.count]
 
     def copy(self, number: int) -> Variable:
         """A variable of the same name and demands, numbered `number`."""

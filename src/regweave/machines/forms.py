@@ -14,7 +14,6 @@ printing one `%`:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -23,17 +22,17 @@ from regweave.errors import AssemblyError, nearest_names
 from regweave.machines.instructions import ACCEPTS, Instruction, Operand, Pattern, Token
 
 Views = Mapping[str, Mapping[str, str]]
-_COPY = re.compile(r"\w+ %s, %s")
+_MOST_TEMPLATES = 1000
 
 
 class Form:
     """One pattern for one tuple of operand kinds.
 
     `reads` and `writes` are operand numbers (an operand may be in both; memory operands only read their
-    address). `text` prints all lines with `%s` for tokens. `constants` are words that follow the operands,
-    `names` registered names that follow those. `copy` is (destination, source) if the first line only moves
-    one register to another: `rest` then prints the other lines. `special` says that emitting needs more than
-    the operand masks.
+    address). `limits` are (operand number, bound) of the numbers that have one. `text` prints all lines with
+    `%s` for tokens. `constants` are words that follow the operands, `names` registered names that follow
+    those. `copy` is (destination, source) if the first line only moves one register to another: `rest` then
+    prints the other lines. `special` says that emitting needs more than the operand masks.
     """
 
     __slots__ = (
@@ -43,6 +42,7 @@ class Form:
         "control",
         "copy",
         "flags",
+        "limits",
         "lines",
         "name",
         "name_reads",
@@ -85,6 +85,11 @@ class Form:
             i for i, access in enumerate(accesses) if access.read or (i not in held and kinds[i] in ACCEPTS)
         )
         self.writes = tuple(i for i in registers if accesses[i].first_write is not None)
+        self.limits = tuple(
+            (i, operand.below)
+            for i, operand in enumerate(self.operands)
+            if operand.below is not None and kinds[i] == "i"
+        )
         self.conflicts = tuple((i, j) for i, j in pattern.conflicts if i in held)
         self._print(kinds, memory)
         self.copy: tuple[int, int] | None = None
@@ -102,6 +107,7 @@ class Form:
             self.pick_rest = _picker(self.tokens[2:])
         self.special = bool(
             self.scratch
+            or self.limits
             or self.conflicts
             or self.clobbers
             or self.control
@@ -223,8 +229,8 @@ class Table:
         self.moves = frozenset(moves)
         #: (name, *kinds) -> Form; a builder looks here first.
         self.forms: dict[tuple[str, ...], Form] = {}
-        #: Likewise for templates that are not in the table: (text, *kinds) -> Form.
-        self.templates: dict[tuple[str, ...], Form] = {}
+        #: Likewise for templates that are not in the table: (text or pattern, *kinds) -> Form.
+        self.templates: dict[tuple[Any, ...], Form] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self.instructions
@@ -249,6 +255,12 @@ class Table:
         if form is None:
             form = self.forms[key] = self.bind(name, self[name].patterns, kinds)
         return form
+
+    def keep_template(self, key: tuple[Any, ...], form: Form) -> None:
+        """Keep the form of a template; a thousand at most, as texts with numbers in them have no end."""
+        if len(self.templates) >= _MOST_TEMPLATES:
+            self.templates.clear()
+        self.templates[key] = form
 
     def bind(self, name: str, patterns: Iterable[Pattern], kinds: Sequence[str]) -> Form:
         """The form of the first pattern that takes operands of these kinds."""

@@ -11,6 +11,7 @@ operands must not share a register although one dies where the other is born (a 
 line wrote the result), is derived from the lines, so it cannot be declared wrongly. Further signs:
 
     ~t:v          a scratch register of class v that lives only inside the entry
+    count:i<64    an immediate from 0 to 63
     d:v4@2        four consecutive registers, the first a multiple of two; `%0.3` is the last, `%0` all
     %1:x          operand 1 under its view x (the xmm part of zmm), :d (32 bits of a general one)
     %#7fffffff    a constant of the table: this 32-bit word in every lane, from the constant pool
@@ -40,29 +41,41 @@ FLAGS = ("set", "lost", "read")
 ACCEPTS = {"m": "msqdwa", "b": "bs", "c": "ms"}
 
 _TOKEN = re.compile(r"%(?:#([0-9a-f]{8}|iota)|([=+]?)(\d+|[A-Za-z_]\w*)(?:\.(\d+))?(?::([a-z]))?)")
-_OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)(\d*)(?:@(\d+))?\Z")
+_OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)([1-9]\d*)?(?:@([1-9]\d*))?(?:<(\d+))?\Z")
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand's constraint: name, letters it may be, registers and their alignment, scratch or not."""
+    """An operand's constraint: name, letters it may be, registers and their alignment, scratch or not.
+
+    `below` bounds an immediate: 0 <= number < below; None where the assembler knows what fits.
+    """
 
     name: str
     letters: tuple[str, ...]
     count: int = 1
     alignment: int = 1
     scratch: bool = False
+    below: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Operand:
-        """From the notation `d:v`, `b:v|m`, `d:v4@2`, `~t:k`."""
+        """From the notation `d:v`, `b:v|m`, `d:v4@2`, `n:i<64`, `~t:k`."""
         match = _OPERAND.match(text)
         if match is None:
             raise AssemblyError(
-                f"operand constraint {text!r} cannot be read", expected="like d:v, b:v|m, d:v4@2 or ~t:v"
+                f"operand constraint {text!r} cannot be read",
+                expected="like d:v, b:v|m, d:v4@2, n:i<64 or ~t:v",
             )
-        scratch, name, letters, count, alignment = match.groups()
-        return cls(name, tuple(letters.split("|")), int(count or 1), int(alignment or 1), bool(scratch))
+        scratch, name, letters, count, alignment, below = match.groups()
+        return cls(
+            name,
+            tuple(letters.split("|")),
+            int(count or 1),
+            int(alignment or 1),
+            bool(scratch),
+            None if below is None else int(below),
+        )
 
 
 @dataclass(frozen=True)
@@ -151,12 +164,13 @@ class Pattern:
     def __post_init__(self) -> None:
         if self.control is not None and self.control not in CONTROLS:
             raise AssemblyError(
-                f"control {self.control!r} of {self.lines!r} is unknown", expected=", ".join(CONTROLS)
+                f"control {self.control!r} of {self} is unknown", expected=", ".join(CONTROLS)
             )
         if self.flags is not None and self.flags not in FLAGS:
-            raise AssemblyError(
-                f"flags {self.flags!r} of {self.lines!r} are unknown", expected=", ".join(FLAGS)
-            )
+            raise AssemblyError(f"flags {self.flags!r} of {self} are unknown", expected=", ".join(FLAGS))
+
+    def __str__(self) -> str:
+        return repr(self.lines if isinstance(self.lines, str) else "; ".join(self.lines))
 
     @cached_property
     def constraints(self) -> tuple[Operand, ...]:
@@ -183,20 +197,18 @@ class Pattern:
                     continue
                 if token.target >= len(found):
                     raise AssemblyError(
-                        f"{self.lines!r} uses operand %{token.target}", expected=f"{len(found)} operands"
+                        f"{self} uses operand %{token.target}", expected=f"{len(found)} operands"
                     )
                 if (token.element or 0) >= self.constraints[token.target].count:
                     raise AssemblyError(
-                        f"{self.lines!r} uses %{token.target}.{token.element}, beyond the operand's registers"
+                        f"{self} uses %{token.target}.{token.element}, beyond the operand's registers"
                     )
                 found[token.target].note(number, token.role)
         for operand, access in zip(self.constraints, found, strict=True):
             if access.first_write is None and access.last_read is None:
-                raise AssemblyError(f"{self.lines!r} never uses its operand {operand.name!r}")
+                raise AssemblyError(f"{self} never uses its operand {operand.name!r}")
             if operand.scratch and access.read:
-                raise AssemblyError(
-                    f"{self.lines!r} reads its scratch operand {operand.name!r} before writing it"
-                )
+                raise AssemblyError(f"{self} reads its scratch operand {operand.name!r} before writing it")
         return tuple(found)
 
     @cached_property

@@ -9,6 +9,7 @@ The result is an ELF object file. A bad line becomes an AssemblyError that shows
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,10 @@ from regweave.devices.cpu.diagnostics import ERROR, Diagnostics, install
 from regweave.errors import AssemblyError, DeviceError
 
 _LOCK = threading.Lock()
+# A fork waits until no thread is inside LLVM: in the child those threads would never leave it.
+os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+#: No text that LLVM takes: it ends at a zero, and half a surrogate pair is no UTF-8.
+_STRANGE = re.compile("[\0\ud800-\udfff]")
 _PLACE = re.compile(r"<inline asm>:(\d+):(\d+): (?:error: )?([^\n]*)")
 _CHILD = """
 import sys
@@ -57,11 +62,17 @@ def emit(text: str) -> bytes:
     machine, context, _ = _tools()
     quoted = text.replace("\\", "\\5c").replace('"', "\\22").replace("\n", "\\0a")
     module = llvm.parse_assembly(f'target triple = "{_TRIPLE}"\nmodule asm "{quoted}"\n', context)
-    return machine.emit_object(module)
+    try:
+        return machine.emit_object(module)
+    except SystemError:  # llvmlite counts bytes in 32 bits
+        raise AssemblyError("the assembled text is larger than 2 GiB") from None
 
 
 def assemble(text: str, *, name: str = "listing") -> bytes:
     """The ELF object of an assembly text in the syntax it names; AssemblyError with the offending line."""
+    strange = _STRANGE.search(text)
+    if strange is not None:
+        raise AssemblyError(f"{name} holds the character {strange[0]!r}", fix="write it as a number")
     with _LOCK:
         diagnostics = _tools()[2]
         if diagnostics is None:
@@ -93,7 +104,7 @@ def _error(text: str, messages: list[str], name: str) -> AssemblyError:
     if match is None:
         return AssemblyError(f"{name} could not be assembled: {messages[0].strip()}")
     number, reason = int(match[1]), match[3]
-    lines = text.splitlines()
+    lines = text.split("\n")
     line = lines[number - 1].strip() if number <= len(lines) else ""
     more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
     return AssemblyError(f"{reason}: `{line}`{more}", where=f"{name}, line {number}")

@@ -14,11 +14,16 @@ from regweave.errors import InputError
 def aligned_empty(
     shape: int | Sequence[int], dtype: DTypeLike = np.float32, *, align: int = 64
 ) -> NDArray[np.generic]:
-    """An uninitialised C-contiguous array whose first element's address is a multiple of `align` bytes."""
+    """An uninitialised C-contiguous array whose first element's address is a multiple of `align` bytes.
+
+    InputError for a negative length, or an alignment that is no power of two.
+    """
     if align < 1 or align & (align - 1):
         raise InputError(f"alignment {align} is not a power of two", where="align")
     kind = np.dtype(dtype)
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if any(length < 0 for length in lengths):
+        raise InputError(f"an array of shape {lengths}", where="shape", expected="lengths of at least 0")
     size = math.prod(lengths) * kind.itemsize
     raw = np.empty(size + align, np.uint8)
     start = -raw.ctypes.data % align

@@ -36,16 +36,25 @@ class Function:
     _calls: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, *arguments: Any) -> int:
-        """Call with integer or pointer arguments (ctypes objects or ints, up to six); returns rax as a signed
-        integer.
+        """Call with integer or pointer arguments (ctypes objects or ints); returns rax as a signed integer.
 
-        The interpreter's lock is released while it runs.
+        InputError if their number or types are wrong. The interpreter's lock is released while it runs.
         """
+        if self.listing is not None and len(arguments) != len(self.listing.program.arguments):
+            names = ", ".join(argument.name for argument in self.listing.program.arguments)
+            raise InputError(f"{self.name} is called with {len(arguments)} arguments", expected=f"({names})")
         call = self._calls.get(len(arguments))
         if call is None:
             signature = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in arguments))
             call = self._calls[len(arguments)] = signature(self.address)
-        return call(*arguments)
+        try:
+            return call(*arguments)
+        except ctypes.ArgumentError as error:
+            raise InputError(
+                f"{self.name}: {error}",
+                expected="ints and ctypes pointers",
+                fix="pass array.ctypes.data for a NumPy array",
+            ) from None
 
     def typed(self, result: Any, *arguments: Any) -> Any:
         """The function as a ctypes callable of that signature; it keeps this object alive."""
@@ -81,7 +90,7 @@ def load(listing: Listing) -> Function:
             fix="use the portable device",
         )
     started = time.perf_counter()
-    image = place(assemble(listing.text, name=listing.name), name=listing.name)
+    image = load_text(listing.text, (listing.name,)).image
     seconds = time.perf_counter() - started
     return Function(listing.name, image.symbols[listing.name], image.code_bytes, seconds, image, listing)
 
@@ -92,7 +101,8 @@ def load_text(text: str, names: Sequence[str]) -> Library:
     The caller vouches that the processor can run it: text says nothing about the machine that it is for.
     """
     names = tuple(names)
-    image = place(assemble(text, name=names[0] if names else "text"), name=names[0] if names else "text")
+    title = names[0] if names else "text"
+    image = place(assemble(text, name=title), name=title)
     for name in names:
         if name not in image.symbols:
             raise AssemblyError(

@@ -18,7 +18,7 @@ from regweave.errors import AssemblyError, DeviceError
 
 _PAGE = mmap.PAGESIZE
 _PROGBITS, _SYMTAB, _RELA, _NOBITS = 1, 2, 4, 8
-_ALLOCATED, _EXECUTABLE = 2, 4
+_WRITABLE, _ALLOCATED, _EXECUTABLE = 1, 2, 4
 #: Relocation types: a 64-bit address, and 32 bits relative to the place.
 _R_64, _R_PC32, _R_PLT32 = 1, 2, 4
 _REFERENCE, _WORD = struct.Struct("<QIIq"), struct.Struct("<i")
@@ -34,7 +34,11 @@ class Image:
 
 
 def place(image: bytes, *, name: str = "listing") -> Image:
-    """Load an ELF object; AssemblyError if it refers to symbols that it does not define."""
+    """Load an ELF object.
+
+    AssemblyError if it refers to symbols that it does not define, or wants what pages of code and constants
+    cannot give: writable data, an alignment beyond a page's.
+    """
     (sections_at,) = struct.unpack_from("<Q", image, 40)
     size, count = struct.unpack_from("<HH", image, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", image, sections_at + i * size) for i in range(count)]
@@ -46,8 +50,15 @@ def place(image: bytes, *, name: str = "listing") -> Image:
             _, kind, flags, _, _, length, _, _, align, _ = section
             if not flags & _ALLOCATED or bool(flags & _EXECUTABLE) != executable or not length:
                 continue
-            if kind not in (_PROGBITS, _NOBITS) or kind == _NOBITS:
+            if kind not in (_PROGBITS, _NOBITS):
                 continue
+            if flags & _WRITABLE or align > _PAGE:
+                wish = "writable data" if flags & _WRITABLE else f"an alignment of {align} bytes"
+                raise AssemblyError(
+                    f"{name} wants {wish}",
+                    expected=f"code and constants, aligned to {_PAGE} bytes at most",
+                    fix="pass the address of memory of your own in a register",
+                )
             total = -(-total // max(align, 1)) * max(align, 1)
             offsets[number] = total
             total += length

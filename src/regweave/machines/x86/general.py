@@ -42,7 +42,7 @@ def _shift(name: str, mnemonic: str, help: str) -> Instruction:
     return Instruction(
         name,
         (
-            Pattern("d:r count:i", f"{mnemonic} %+0, %1", flags="lost", latency=1),
+            Pattern("d:r count:i<64", f"{mnemonic} %+0, %1", flags="lost", latency=1),
             Pattern("d:r count:r", f"{mnemonic}x %+0, %+0, %1", latency=1),
         ),
         help=help,
@@ -167,6 +167,6 @@ GENERAL: tuple[Instruction, ...] = (
     ),
     Instruction("fence_stores", (Pattern("", "sfence"),), help="order streaming stores before what follows"),
     Instruction(
-        "align", (Pattern("boundary:i", ".balign %0"),), help="continue at a multiple of this many bytes"
+        "align", (Pattern("boundary:i<4097", ".balign %0"),), help="continue at a multiple of this many bytes"
     ),
 )

@@ -128,7 +128,7 @@ def vector_table(wide: bool) -> tuple[Instruction, ...]:
         integer("sub_int", "vpsubd", "d = a - b on 32-bit integers"),
         Instruction(
             "shift_left_int",
-            (Pattern("d:v a:v count:i", "vpslld %=0, %1, %2", latency=1),),
+            (Pattern("d:v a:v count:i<32", "vpslld %=0, %1, %2", latency=1),),
             meanings.shift_left_int,
             "d = a << count on 32-bit integers",
         ),
