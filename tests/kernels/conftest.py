@@ -101,8 +101,9 @@ class Kernels:
         parts: int = 1,
         at: str = "end",
         flags: int = 0,
+        onto: int | None = None,
     ) -> np.ndarray:
-        """The kernel's result, every part run."""
+        """The kernel's result, every part run; `onto`: the extra input whose memory gets it."""
         fence = Fenced(at)
         plan = chain_plan(chain.signature, self.machine)
         kernel = self._function(
@@ -123,6 +124,9 @@ class Kernels:
         kept = [fence.copy(extra) for extra in extras]
         for index, extra in enumerate(kept):
             arguments.extras[index] = extra.ctypes.data
+        if onto is not None:
+            y = kept[onto]
+            arguments.y = y.ctypes.data
         for index, stage in enumerate(packing_steps(chain, plan)):
             memory = fence.empty((stage.size // 4,))
             self.pack(stage.steps, memory.ctypes.data, fence)

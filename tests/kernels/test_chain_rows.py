@@ -95,6 +95,14 @@ def test_nan_and_infinity_stay_in_their_row(kernels, make_chain, inputs) -> None
     assert np.array_equal(got[others], clean[others])
 
 
+def test_result_onto_a_residual(kernels, make_chain, inputs) -> None:
+    """The last stage may write where it reads an extra input."""
+    chain = make_chain((20, 70), (ChannelAdd(), TensorAdd(), Relu()))
+    for m in (1, 13, 50):
+        x, extras = inputs(chain, m)
+        assert np.array_equal(kernels.chain(chain, x, extras, onto=0), kernels.chain(chain, x, extras))
+
+
 def test_streamed_output(kernels, make_chain, inputs) -> None:
     """50 rows of 256 bytes end at a page, so they start at a multiple of 256: aligned for streaming."""
     chain = make_chain((64, 64), BIAS_RELU)

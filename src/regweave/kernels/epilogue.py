@@ -69,10 +69,10 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Columns:
-    """The vectors of a panel row: `full` whole ones, then one for each count in `rest` with that many valid
-    lanes.
+    """The vectors of a panel: `full` whole ones, then one per entry of `rest`, its number of valid lanes.
 
-    None in both: slots `full_bytes` and `rest` (lanes of one more vector, 0: none) say it at run time.
+    `full` None: slot `full_bytes` says it at run time; `rest` None: slot `rest` (lanes of one more vector,
+    or 0) does.
     """
 
     full: int | None

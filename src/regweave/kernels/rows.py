@@ -165,9 +165,7 @@ class RowsDriver:
                     columns=columns,
                     stream=False,
                     claim=last,
-                    ahead=Ahead(plan.ahead, 1, apart=False)
-                    if not signature.block
-                    else Ahead(0, 0, apart=False),
+                    ahead=Ahead(0 if signature.block else plan.ahead, 1, apart=False),
                 ),
                 len(list(panels)),
             )

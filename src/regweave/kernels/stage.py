@@ -12,7 +12,7 @@ slots:
     count   scalars in all        panels  panels to do     out     first result of the panel
     pitch, block_step, out_pitch, block_pitch, extra_pitch   see scalars and places
     extra<t>                      extra tensor t at the same place as `out`
-    vectors, full_bytes, rest     pixels only: vectors of this panel and how many of their lanes exist
+    vectors, full_bytes, rest     panels whose width is known only at run time: see Columns
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class Ahead:
 class Stage:
     """Routine: one stage on panels of one width.
 
-    `vectors` of a panel and its `columns`; with several `widths` slot `vectors` chooses among them at run
-    time and all results take the row loop. `by_panel`: panels of packed weights follow each other (rows,
-    blocks); else there is one panel, and packed weights are the scalars.
+    `widths`: the vectors of a panel; of several, slot `vectors` chooses one at run time, and all results
+    take the row loop. `pitch`: bytes between two rows of the panel. `columns`: which lanes exist. `stream`:
+    results go past the caches; else `claim` asks for their lines beforehand. Epilogues by vector go on to
+    the panels that follow; the others have one panel, and their packed weights are the scalars.
     """
 
     scalars: Rows | Packed | Blocks

@@ -1,11 +1,10 @@
-"""What the parts of one kernel share while it is written: builder, geometry, registers, stack slots,
-routines.
+"""What the parts of a kernel share while it is written: builder, geometry, registers, slots, routines.
 
 The general registers have fixed roles, listed in `Registers`; what does not change inside a tile lives in
 named slots of the stack and is fetched when a tile starts. A routine is asked for by its key and written
 once, after the driver, however many stages call it:
 
-    w.call(Products(tile, form))      -> emits the call; Products.write(w) runs when the kernel is finished
+    w.call(RowLoop(...))      emits the call; RowLoop.write(w) runs when the kernel is finished
 """
 
 from __future__ import annotations
