@@ -73,3 +73,18 @@ def test_files_that_hold_no_layout(text, capfd, tmp_path):
     path.write_bytes(text.encode("latin-1"))
     assert main(["rearrange", str(path), A]) == 2
     assert "error:" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[" * 100_000, "not a JSON document"),
+        ('{"name": "a", "name": "b"}', "an object has one key twice"),
+        ("\ufeff{}", "not a JSON document"),
+    ],
+)
+def test_files_that_hold_no_document(capfd, tmp_path, text, complaint):
+    file = tmp_path / "odd.json"
+    file.write_text(text, encoding="utf-8")
+    assert main(["rearrange", str(file), A]) == 2
+    assert complaint in capfd.readouterr().err

@@ -101,7 +101,7 @@ def test_wrong_tables_are_refused(arguments, words):
     ("elements", "words"),
     [
         ([[(0, 0)], [(0, 2)]], r"lane 1 item 0 holds \(0, 2\)"),
-        ([[(0, 0), (0, 1)], [(0, 0)]], "not a table"),
+        ([[(0, 0), (0, 1)], [(0, 0)]], "rows of different lengths"),
         ([[0, 1]], "a table of shape"),
     ],
 )

@@ -33,10 +33,13 @@ def test_documents_read_back(value):
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ({}, "not a layout"),
+        ({}, "'name' is missing"),
         ({"name": "x", "dtype": "b32", "shape": [1, 2], "elements": [[[0, 0]]]}, "no slot holds"),
-        ({"name": "x", "dtype": "b32", "shape": [1], "elements": []}, "not a layout"),
-        ({"name": "x", "dtype": "b32", "shape": [1, 2], "lane": [[0]], "item": []}, "not a layout"),
+        ({"name": "x", "dtype": "b32", "shape": [1], "elements": []}, "no pair of whole numbers"),
+        (
+            {"name": "x", "dtype": "b32", "shape": [1, 2], "lane": [[0]], "item": []},
+            "no pair of whole numbers",
+        ),
     ],
 )
 def test_other_documents_are_refused(document, words):

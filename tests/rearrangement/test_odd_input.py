@@ -8,8 +8,10 @@ import pytest
 import regweave
 from regweave.errors import InputError, UnsupportedError, VerificationError
 from regweave.layouts import Layout
-from regweave.machines.nvidia import SM_75
+from regweave.machines.nvidia import SM_75, find_layout
+from regweave.machines.x86 import AVX512
 from regweave.rearrangement import relate
+from regweave.rearrangement.folds import find_fold
 from regweave.rearrangement.proof import prove
 
 C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
@@ -112,3 +114,55 @@ def test_an_odd_number_of_elements_fills_half_a_register():
     assert plan.cost.converts == plan.destination.registers == 2
     crossed = regweave.rearrange(source, Layout("d", (2, 3), "f16", [[3, 4, 5], [0, 1, 2]]))
     assert (crossed.strategy, crossed.cost.exchanges) == ("exchange", 2)
+
+
+@pytest.mark.parametrize("tile", ["256x256", "1600000x800000"])
+def test_tiles_beyond_the_registers_are_refused_at_once(tile):
+    with pytest.raises(UnsupportedError, match=r"registers of every lane.*at most 255"):
+        regweave.rearrange(C, A, tile=tile)
+
+
+def test_layouts_beyond_the_registers_are_refused():
+    table = np.arange(32 * 300).reshape(32, 300)
+    with pytest.raises(UnsupportedError, match="large takes 300 registers of every lane"):
+        regweave.rearrange(*[Layout("large", (32, 300), "f32", table)] * 2)
+
+
+@pytest.mark.parametrize("tile", ["9" * 5000 + "x8", "١٦x٨", (16.0, 8.0), (16, 8, 1), 16])
+def test_tiles_are_two_whole_numbers(tile):
+    with pytest.raises(InputError, match="at tile"):
+        regweave.rearrange(C, A, tile=tile)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(None, C), (C, 5), (C, C, None), (C, C, AVX512), (C, C, "sm_80", None)]
+)
+def test_arguments_of_other_kinds_are_named(arguments):
+    with pytest.raises(InputError):
+        regweave.rearrange(*arguments)
+
+
+def test_a_fold_as_wide_as_the_registers_is_found_at_once():
+    plan = regweave.rearrange(C, A, tile="16x504")
+    assert plan.fold is not None
+    assert plan.fold[:8] == (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def test_folds_that_do_not_exist_are_refuted_without_trying_all():
+    """Two rows that are permutations of one another, with cycles of 2 and 3 against a cycle of 5."""
+    size = 40
+    source, destination = np.arange(size), np.arange(size)
+    source[-5:] = np.roll(source[-5:], 1)
+    destination[-5:] = destination[[-4, -5, -2, -1, -3]]
+    tables = (np.stack([np.arange(size), size + row]) for row in (source, destination))
+    layouts = [
+        Layout(name, (2, size), "f32", table, axes)
+        for name, table, axes in zip("sd", tables, (("m", "n"), ("m", "k")), strict=True)
+    ]
+    assert find_fold(relate(*layouts)) is None
+
+
+def test_names_of_any_script_make_functions():
+    named = replace(find_layout(C), name="é日本")
+    code = regweave.rearrange(named, A).emit()
+    assert "void regweave__to_mma_m16n8k8_tf32_A_fold(" in code

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regweave.cli.output import print_document
 from regweave.errors import InputError
@@ -83,9 +83,17 @@ def read_layout(name: str) -> str | Layout:
     from regweave.layouts import from_document
 
     try:
-        document = json_format.loads(Path(name).read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
+        document = json_format.loads(Path(name).read_text(encoding="utf-8"), object_pairs_hook=_mapping)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not a JSON document: {error}", where=name) from error
     if not isinstance(document, dict):
         raise InputError("the document is not a mapping", where=name, expected="a layout's document")
     return from_document(document)
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys are all different; ValueError otherwise."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("an object has one key twice")
+    return mapping

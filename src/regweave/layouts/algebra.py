@@ -19,6 +19,7 @@ import numpy as np
 
 from regweave.errors import InputError
 from regweave.layouts.layout import Layout
+from regweave.layouts.numbers import check_slots, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -29,7 +30,7 @@ def compose(layout: Layout, elements: ArrayLike, name: str | None = None) -> Lay
 
     `elements` is a permutation of the tile's element numbers; anything else is an InputError.
     """
-    renamed = np.asarray(elements, dtype=np.int64)
+    renamed = whole_numbers(elements, f"compose({layout.name})")
     if renamed.shape != (layout.elements,) or not np.array_equal(
         np.sort(renamed), np.arange(layout.elements)
     ):
@@ -46,6 +47,7 @@ def product(inner: Layout, outer: Layout, name: str | None = None) -> Layout:
 
     The element type and the axes are the inner layout's.
     """
+    check_slots(inner.table.size * outer.table.size, f"{inner.name} in {outer.name}")
     rows, columns = inner.shape
     shape = rows * outer.shape[0], columns * outer.shape[1]
     inside = np.divmod(inner.table, columns)
@@ -64,11 +66,13 @@ def repeat(layout: Layout, rows: int, columns: int) -> Layout:
 
     Raises InputError for fewer than one copy.
     """
+    rows, columns = whole_pair((rows, columns), f"copies of {layout.name}", "rows and columns of copies")
     if rows < 1 or columns < 1:
         raise InputError(
             f"{rows} x {columns} copies of {layout.name}", expected="at least one in each direction"
         )
     if rows == columns == 1:
         return layout
+    check_slots(layout.table.size * rows * columns, f"copies of {layout.name}")
     grid = Layout("grid", (rows, columns), layout.dtype, np.arange(rows * columns)[None, :])
     return product(layout, grid, f"{layout.name} x {rows}x{columns}")

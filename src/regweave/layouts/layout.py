@@ -22,13 +22,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from regweave.errors import InputError
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
+from regweave.layouts.numbers import check_slots, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -51,7 +52,8 @@ class Layout:
     are the contraction index of a product. Two layouts are equal if they place the same type of
     elements of the same tile in the same slots; names and axes do not count.
 
-    Raises InputError if an entry is outside the tile or an element is held by no slot.
+    Raises InputError if an entry is no whole number or outside the tile, an element is held by no slot, the
+    name is not one line of text, or both axes have one name.
     """
 
     name: str
@@ -61,15 +63,25 @@ class Layout:
     axes: tuple[str, str] = ("row", "column")
 
     def __post_init__(self) -> None:
-        table = np.array(self.table, dtype=np.int64)  # a copy: nobody else may write to it
-        rows, columns = self.shape
+        # names stand in generated code, one line each
+        if not isinstance(self.name, str) or not self.name.isprintable():
+            raise InputError(f"{self.name!r} cannot name a layout", expected="one line of text")
         where = f"layout {self.name}"
+        table = whole_numbers(self.table, where)  # a copy: nobody else may write to it
+        rows, columns = _tile(self.shape, where)
+        object.__setattr__(self, "shape", (rows, columns))
         element_type(self.dtype)
-        if rows < 1 or columns < 1 or table.ndim != 2 or table.size == 0:
+        if (
+            len(self.axes) != 2
+            or len(set(self.axes)) != 2
+            or not all(isinstance(axis, str) for axis in self.axes)
+        ):
+            raise InputError(f"axes {self.axes!r}", where=where, expected="two different names")
+        if table.ndim != 2 or table.size == 0:
             raise InputError(
-                f"a {rows} x {columns} tile with a table of shape {table.shape}",
+                f"a table of shape {table.shape}",
                 where=where,
-                expected="at least one row and column, and a table [lanes, items]",
+                expected="a table [lanes, items] with at least one slot",
             )
         wrong = np.argwhere((table < 0) | (table >= rows * columns))
         if wrong.size:
@@ -79,9 +91,10 @@ class Layout:
                 where=where,
                 expected=f"0 to {rows * columns - 1}, row * {columns} + column",
             )
-        missing = np.setdiff1d(np.arange(rows * columns), table)
-        if missing.size:
-            row, column = divmod(int(missing[0]), columns)
+        held = np.unique(table)
+        if held.size < rows * columns:
+            gap = np.flatnonzero(held != np.arange(held.size))
+            row, column = divmod(int(gap[0]) if gap.size else held.size, columns)
             raise InputError(
                 f"no slot holds element ({row}, {column})",
                 where=where,
@@ -102,7 +115,17 @@ class Layout:
         axes: tuple[str, str] = ("row", "column"),
     ) -> Layout:
         """A layout from what each bit of the lane and of the item number adds: (rows, columns), by xor."""
-        return cls(name, shape, dtype, table_of(Basis(tuple(lane), tuple(item)), shape[1]), axes)
+        where = f"layout {name}"
+        check_slots(1 << len(lane) + len(item), where)
+        pairs = [whole_pair(bit, where, "(rows, columns) for each bit") for bit in (*lane, *item)]
+        rows, columns = _tile(shape, where)
+        outside = [pair for pair in pairs if not (0 <= pair[0] < rows and 0 <= pair[1] < columns)]
+        if outside:
+            raise InputError(
+                f"a bit adds {outside[0]}", where=where, expected=f"less than the {rows} x {columns} tile"
+            )
+        basis = Basis(tuple(pairs[: len(lane)]), tuple(pairs[len(lane) :]))
+        return cls(name, shape, dtype, table_of(basis, columns), axes)
 
     @classmethod
     def explicit(
@@ -114,30 +137,27 @@ class Layout:
         axes: tuple[str, str] = ("row", "column"),
     ) -> Layout:
         """A layout from `elements[lane][item] = (row, column)`, of any size."""
-        try:
-            pairs = np.asarray(elements, dtype=np.int64)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                "not a table of (row, column) pairs",
-                where=f"layout {name}",
-                expected="elements[lane][item] = (row, column), equally many items per lane",
-            ) from error
+        where = f"layout {name}"
+        pairs = whole_numbers(
+            elements, where, "elements[lane][item] = (row, column), equally many items per lane"
+        )
+        rows, columns = _tile(shape, where)
         if pairs.ndim != 3 or pairs.shape[2] != 2:
             raise InputError(
                 f"a table of shape {pairs.shape}",
-                where=f"layout {name}",
+                where=where,
                 expected="[lanes, items, 2], the last being (row, column)",
             )
-        outside = np.argwhere((pairs < 0) | (pairs >= np.asarray(shape)))
+        outside = np.argwhere((pairs < 0) | (pairs >= np.array((rows, columns))))
         if outside.size:
             at, slot = (int(number) for number in outside[0][:2])
             row, column = (int(number) for number in pairs[at, slot])
             raise InputError(
                 f"lane {at} item {slot} holds ({row}, {column})",
-                where=f"layout {name}",
-                expected=f"an element of the {shape[0]} x {shape[1]} tile",
+                where=where,
+                expected=f"an element of the {rows} x {columns} tile",
             )
-        return cls(name, shape, dtype, pairs[..., 0] * shape[1] + pairs[..., 1], axes)
+        return cls(name, shape, dtype, pairs[..., 0] * columns + pairs[..., 1], axes)
 
     @property
     def lanes(self) -> int:
@@ -260,3 +280,15 @@ class Layout:
         from regweave.views.rearrangement_svg import layout_svg
 
         return layout_svg(self)
+
+
+def _tile(shape: Any, where: str) -> tuple[int, int]:
+    """The sizes of a tile, checked; element numbers fit into 64 bits."""
+    rows, columns = whole_pair(shape, where, "a tile (rows, columns)")
+    if rows < 1 or columns < 1 or rows * columns >= 1 << 62:
+        raise InputError(
+            f"a {rows} x {columns} tile",
+            where=where,
+            expected="at least one row and column, under 2^62 elements",
+        )
+    return rows, columns

@@ -62,20 +62,20 @@ def to_document(layout: Layout) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> Layout:
     """The layout that `to_document` described; InputError for a document that describes none."""
-    try:
-        name, dtype = str(document["name"]), str(document["dtype"])
-        rows, columns = (int(size) for size in document["shape"])
-        first, second = document.get("axes", ("row", "column"))
-        axes = str(first), str(second)
-        if "elements" in document:
-            return Layout.explicit(name, (rows, columns), dtype, document["elements"], axes)
-        lane, item = ([(int(r), int(c)) for r, c in document[key]] for key in ("lane", "item"))
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"not a layout: {error!r}",
-            where="the layout's document",
-            expected="name, dtype, shape, and either elements or lane and item",
-        ) from error
-    return Layout.linear(name, (rows, columns), dtype, lane=lane, item=item, axes=axes)
+    form = ("elements",) if "elements" in document else ("lane", "item")
+    needed = ("name", "shape", "dtype", *form)
+    where, expected = "the layout's document", "name, shape, dtype, and either elements or lane and item"
+    for key in needed:
+        if key not in document:
+            raise InputError(f"{key!r} is missing", where=where, expected=expected)
+    for key, value in document.items():
+        if key not in (*needed, "axes"):
+            raise InputError(f"unknown key {key!r}", where=where, expected=expected)
+        kind, word = (str, "text") if key in ("name", "dtype") else ((list, tuple), "a list")
+        if not isinstance(value, kind):
+            raise InputError(f"{key} is {type(value).__name__}", where=where, expected=word)
+    name, shape, dtype = (document[key] for key in needed[:3])
+    axes = tuple(document.get("axes", ("row", "column")))
+    if "elements" in document:
+        return Layout.explicit(name, shape, dtype, document["elements"], axes)
+    return Layout.linear(name, shape, dtype, lane=document["lane"], item=document["item"], axes=axes)

@@ -172,5 +172,5 @@ def _why_no_identity(relation: Relation) -> str:
 
 def function_name(source: Layout, destination: Layout, strategy: str) -> str:
     """A C identifier that says what the function does."""
-    words = (re.sub(r"\W+", "_", layout.name).strip("_") for layout in (source, destination))
+    words = (re.sub(r"\W+", "_", layout.name, flags=re.ASCII).strip("_") for layout in (source, destination))
     return "regweave_{}_to_{}_{}".format(*words, strategy)

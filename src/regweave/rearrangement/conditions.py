@@ -29,8 +29,8 @@ class Conditions:
     work_between: bool = False
 
     def __post_init__(self) -> None:
-        if self.block is not None and self.block < 1:
-            raise InputError(f"blocks of {self.block} along k", expected="at least 1")
+        if self.block is not None and (not isinstance(self.block, int) or self.block < 1):
+            raise InputError(f"blocks of {self.block!r} along k", expected="a whole number of at least 1")
 
     def forbids(self, fold: Fold) -> str | None:
         """Why `fold` is not legal here, or None."""

@@ -9,9 +9,11 @@ alike. So the product is right if the rows of the next B are permuted the same w
     (0, 2, 4, 6, 1, 3, 5, 7)
 
 The search assigns a source item to each destination item, the same in all lanes, such that rows agree and
-columns agree up to one permutation. Positions are settled in order and small true columns are tried
-first, so that the first permutation found is the lexicographically smallest. The identity is the fold
-that permutes nothing.
+columns agree up to one permutation. Every element has one holder, so a settled position decides all items
+that hold it in any lane, and those settle further positions: one choice decides a connected set of items.
+Sets that can take one another's place are alike, so no choice ever needs to be undone. Positions are settled
+in order and small true columns are tried first: the permutation found is the lexicographically smallest.
+The identity is the fold that permutes nothing.
 """
 
 from __future__ import annotations
@@ -66,63 +68,73 @@ def find_fold(relation: Relation) -> Fold | None:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return None
-    settled = np.full(relation.destination.shape[axis], -1)
-    items: list[int] = [-1] * relation.destination.items
-    if not _settle(_maps(relation, axis), _word_size(relation), settled, items):
-        return None
-    return Fold(tuple(items), tuple(settled.tolist()), axis)
+    search = _Search(relation, axis)
+    for d in search.by_lowest_position():
+        if search.items[d] < 0 and not any(search.take(d, s) for s in search.choices(d)):
+            return None
+    return Fold(tuple(search.items.tolist()), tuple(search.settled.tolist()), axis)
 
 
-def _word_size(relation: Relation) -> int:
-    """Items that must stay together: those of one register, unless they are packed on the way."""
-    return relation.destination.element_type.per_register if relation.packing is None else 1
+class _Search:
+    """The assignment so far: `items[d]` a source item, `settled[position]` a true index; -1 where open."""
 
+    def __init__(self, relation: Relation, axis: int) -> None:
+        source, destination = relation.source, relation.destination
+        here = np.divmod(source.table, source.shape[1])
+        there = np.divmod(destination.table, destination.shape[1])
+        self.trues, self.positions = here[axis], there[axis]
+        self.source_others, self.others = here[1 - axis], there[1 - axis]
+        # items that must stay together: those of one register, unless they are packed on the way
+        self.size = destination.element_type.per_register if relation.packing is None else 1
+        self.items = np.full(destination.items, -1)
+        self.settled = np.full(destination.shape[axis], -1)
 
-# (destination item, source item) -> {position: true index}
-Maps = dict[tuple[int, int], dict[int, int]]
+    def by_lowest_position(self) -> list[int]:
+        """The destination items by the lowest position that each holds in any lane."""
+        return np.argsort(self.positions.min(axis=0), kind="stable").tolist()
 
+    def choices(self, d: int) -> list[int]:
+        """The free source items for an open item, by the true index at its lowest position."""
+        lane = int(self.positions[:, d].argmin())
+        free = np.setdiff1d(np.arange(self.trues.shape[1]), self.items)
+        return free[np.argsort(self.trues[lane, free], kind="stable")].tolist()
 
-def _maps(relation: Relation, axis: int) -> Maps:
-    """For every pair of items whose other coordinate agrees in all lanes, how it would permute k."""
-    source, destination = relation.source, relation.destination
-    here = np.divmod(source.table, source.shape[1])
-    there = np.divmod(destination.table, destination.shape[1])
-    size = _word_size(relation)
-    maps: Maps = {}
-    for d in range(destination.items):
-        for s in range(d % size, source.items, size):
-            if not np.array_equal(there[1 - axis][:, d], here[1 - axis][:, s]):
+    def take(self, d: int, s: int) -> bool:
+        """Read source item s as destination item d, with all that follows from it; False changes nothing."""
+        items, settled = self.items.copy(), self.settled.copy()
+        todo = [(d, s)]
+        while todo:
+            d, s = todo.pop()
+            if items[d] == s:
                 continue
-            pairs = set(zip(there[axis][:, d].tolist(), here[axis][:, s].tolist(), strict=True))
-            if len(pairs) == len({position for position, _ in pairs}) == len({true for _, true in pairs}):
-                maps[d, s] = dict(pairs)
-    return maps
-
-
-def _settle(maps: Maps, size: int, settled: np.ndarray, items: list[int]) -> bool:
-    """Settle the first open item of the lowest open position, and so on; undo and try on where stuck."""
-    open_items = [d for d, s in enumerate(items) if s < 0]
-    if not open_items:
+            positions, trues = self.positions[:, d], self.trues[:, s]
+            if items[d] >= 0 or s in items or not np.array_equal(self.others[:, d], self.source_others[:, s]):
+                return False
+            fresh = np.unique(positions[settled[positions] < 0])
+            items[d] = s
+            taken = settled[settled >= 0]
+            settled[positions] = np.where(settled[positions] < 0, trues, settled[positions])
+            new = settled[fresh]
+            twice = len({*new.tolist(), *taken.tolist()}) < len(new) + len(taken)
+            if twice or np.any(settled[positions] != trues):
+                return False
+            (mates, part), (source_mates, source_part) = self._register(d), self._register(s)
+            if part != source_part or len(mates) != len(source_mates):
+                return False
+            todo += zip(mates, source_mates, strict=True)
+            for lane, other in np.argwhere(np.isin(self.positions, fresh)).tolist():
+                if items[other] < 0:
+                    wanted = settled[self.positions[lane, other]], self.others[lane, other]
+                    found = np.flatnonzero(
+                        (self.trues[lane] == wanted[0]) & (self.source_others[lane] == wanted[1])
+                    )
+                    if not found.size:
+                        return False
+                    todo.append((other, int(found[0])))
+        self.items, self.settled = items, settled
         return True
-    choices = [(d, s) for d, s in maps if d in set(open_items) and s not in items]
-    lowest = min((min(maps[choice]) for choice in choices), default=None)
-    if lowest is None:
-        return False
-    d = min(d for d, s in choices if lowest in maps[d, s])
-    for _, s in sorted((c for c in choices if c[0] == d), key=lambda c: (maps[c].get(lowest, 0), c[1])):
-        word = items[d // size * size : (d // size + 1) * size]
-        if any(other >= 0 and other // size != s // size for other in word):
-            continue
-        image = maps[d, s]
-        positions, trues = np.array(list(image)), np.array(list(image.values()))
-        known = settled[positions]
-        elsewhere = np.isin(trues, settled) & (known != trues)
-        if np.any((known >= 0) & (known != trues)) or np.any(elsewhere):
-            continue
-        settled[positions] = trues
-        items[d] = s
-        if _settle(maps, size, settled, items):
-            return True
-        settled[positions] = known
-        items[d] = -1
-    return False
+
+    def _register(self, item: int) -> tuple[range, int]:
+        """The items of an item's register, and which of them it is."""
+        first = item - item % self.size
+        return range(first, min(first + self.size, len(self.items))), item - first

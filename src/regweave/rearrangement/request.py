@@ -11,8 +11,9 @@ import math
 import re
 from dataclasses import dataclass
 
-from regweave.errors import InputError
+from regweave.errors import InputError, UnsupportedError
 from regweave.layouts import Layout
+from regweave.layouts.numbers import whole_pair
 from regweave.machines.gpu import WarpMachine
 from regweave.machines.nvidia import find_layout, find_machine
 
@@ -47,9 +48,24 @@ def read_request(
     smallest tile that both fill. Raises InputError or UnsupportedError naming the argument at fault.
     """
     target = find_machine(machine) if isinstance(machine, str) else machine
+    if not isinstance(target, WarpMachine):
+        raise InputError(f"{getattr(target, 'name', target)!r} is no machine with warps", where="machine")
     sides = [find_layout(side, target) if isinstance(side, str) else side for side in (source, destination)]
     named = [isinstance(side, str) for side in (source, destination)]
+    for side in sides:
+        if not isinstance(side, Layout):
+            raise InputError(f"{side!r} is no layout", expected="a layout, or the name of a fragment")
     shape = _common_tile(sides, named) if tile is None else _read_tile(tile)
+    for side, name in zip(sides, named, strict=True):
+        copies = shape[0] * shape[1] // side.elements if name else 1
+        registers = side.registers * copies
+        if registers > target.registers_per_lane:
+            raise UnsupportedError(
+                f"{side.name} takes {registers} registers of every lane for a tile of "
+                f"{shape[0]} x {shape[1]}",
+                where="tile",
+                expected=f"at most {target.registers_per_lane}, the registers of a lane of {target.name}",
+            )
     full = [_fill(side, shape) if name else side for side, name in zip(sides, named, strict=True)]
     for side, name in zip(full, named, strict=True):
         if tile is not None and not name and side.shape != shape:
@@ -66,12 +82,13 @@ def read_request(
 
 def _read_tile(tile: tuple[int, int] | str) -> tuple[int, int]:
     if isinstance(tile, str):
-        match = re.fullmatch(r"(\d+)x(\d+)", tile.strip().lower())
+        match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", tile.strip().lower())
         if match is None:
             raise InputError(
                 f"{tile!r} is no tile", where="tile", expected="ROWSxCOLUMNS", fix="write it like 16x32"
             )
         tile = int(match[1]), int(match[2])
+    tile = whole_pair(tile, "tile", "(rows, columns)")
     if min(tile) < 1:
         raise InputError(
             f"a {tile[0]} x {tile[1]} tile", where="tile", expected="at least one row and column"

@@ -45,8 +45,8 @@ def seam_strategy(
     """
     if len(widths) < 3:
         raise InputError(f"a chain of widths {tuple(widths)} has no seam", expected="at least two products")
-    if any(width < 1 for width in widths):
-        raise InputError(f"a chain of widths {tuple(widths)}", expected="widths of at least 1")
+    if not all(hasattr(width, "__index__") and width >= 1 for width in widths):
+        raise InputError(f"a chain of widths {tuple(widths)}", expected="whole widths of at least 1")
     if dtype not in _INSTRUCTIONS:
         raise InputError(f"no instruction for {dtype!r}", where="dtype", expected=", ".join(_INSTRUCTIONS),
                          nearest=nearest_names(dtype, _INSTRUCTIONS))  # fmt: skip

@@ -1,0 +1,53 @@
+"""Whole numbers from whatever a caller gave: nothing is rounded, wrapped or parsed on the way.
+
+    >>> whole_numbers([[0, 1.5]], "layout C")
+    Traceback (most recent call last):
+    InputError: numbers that are not whole (at layout C); ...
+
+NumPy would make 1 of 1.5 and of "1", and -1 of 2**64 - 1: a table read like that is a wrong layout that looks
+right.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from regweave.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Slots that a layout made from a few numbers may have; a table of any size can be given in full.
+MOST_SLOTS = 1 << 24
+
+
+def whole_numbers(values: Any, where: str, expected: str = "whole numbers") -> NDArray[np.int64]:
+    """A new int64 array of `values`; InputError if it is ragged, or a value is no whole number of 64 bits."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):
+        raise InputError("rows of different lengths", where=where, expected=expected) from None
+    if array.size and (array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max):
+        raise InputError("numbers that are not whole, or beyond 64 bits", where=where, expected=expected)
+    return array.astype(np.int64)
+
+
+def whole_pair(values: Any, where: str, expected: str) -> tuple[int, int]:
+    """Two whole numbers; InputError for anything else."""
+    if isinstance(values, Iterable):
+        try:
+            first, second = (operator.index(value) for value in values)
+            return first, second
+        except (TypeError, ValueError):
+            pass
+    raise InputError(f"{values!r} is no pair of whole numbers", where=where, expected=expected)
+
+
+def check_slots(count: int, where: str) -> None:
+    """InputError for a layout of more than `MOST_SLOTS` slots."""
+    if count > MOST_SLOTS:
+        raise InputError(f"a layout of {count} slots", where=where, expected=f"at most {MOST_SLOTS}")
