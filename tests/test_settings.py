@@ -1,5 +1,8 @@
 """The cache folder follows its variable."""
 
+import pytest
+
+from regweave.errors import InputError
 from regweave.settings import CACHE_VARIABLE, cache_folder
 
 
@@ -14,3 +17,10 @@ def test_without_it_the_users_cache_is_used(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert tmp_path in cache_folder().parents
+
+
+def test_a_folder_that_cannot_be_made_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file" / "below"))
+    with pytest.raises(InputError, match=f"cannot be made.*name one that can be written in {CACHE_VARIABLE}"):
+        cache_folder()

@@ -20,13 +20,23 @@ ISAS = ("avx512", "avx2", "portable")
 
 
 def cache_folder(*parts: str) -> Path:
-    """The cache folder, or a folder of that name below it, made if it is missing."""
+    """The cache folder, or a folder of that name below it, made if it is missing.
+
+    InputError if it cannot be made.
+    """
     from platformdirs import user_cache_path
 
     named = os.environ.get(CACHE_VARIABLE)
     root = Path(named).expanduser() if named else user_cache_path("regweave")
     folder = root.joinpath(*parts)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the cache folder cannot be made: {error.strerror}",
+            where=str(folder),
+            fix=f"name one that can be written in {CACHE_VARIABLE}",
+        ) from error
     return folder
 
 
