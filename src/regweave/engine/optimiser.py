@@ -23,6 +23,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from regweave.devices.onnxruntime import NativeOperator, NativeSession
+from regweave.graphs.external import all_tensors
 
 NCHWC = "com.microsoft.nchwc"
 
@@ -42,7 +43,8 @@ class Workshop:
     ) -> onnx.ModelProto:
         """`model` after onnxruntime's optimiser, weights left in a file of this workshop."""
         place = self._path / f"{next(self._count)}.onnx"
-        NativeSession(self._save(model), operators, threads=threads, keep=place, folder=self.data)
+        source, folder = self._original(model)
+        NativeSession(source, operators, threads=threads, keep=place, folder=folder)
         return onnx.load(place, load_external_data=False)
 
     def open(
@@ -55,11 +57,24 @@ class Workshop:
         profile: Path | None = None,
     ) -> NativeSession:
         """A session of a model from here (or, with `optimise`, of one as it was read)."""
-        folder = self.data if optimise else None
-        path = self._save(model)
+        # An optimised model's weights lie beside it in this folder.
+        source, folder = self._original(model) if optimise else (self._save(model), None)
         return NativeSession(
-            path, operators, threads=threads, optimise=optimise, profile=profile, folder=folder
+            source, operators, threads=threads, optimise=optimise, profile=profile, folder=folder
         )
+
+    def _original(self, model: onnx.ModelProto) -> tuple[bytes | Path, Path | None]:
+        """A model as it was read, in the form in which onnxruntime finds its external data."""
+        if _takes_folder():
+            return model.SerializeToString(), self.data
+        for tensor in all_tensors(model.graph):
+            for entry in tensor.external_data:
+                if entry.key == "location" and self.data is not None:
+                    link = self._path / entry.value
+                    link.parent.mkdir(parents=True, exist_ok=True)
+                    if not link.exists():
+                        link.symlink_to(self.data / entry.value)
+        return self._save(model), None
 
     def _save(self, model: onnx.ModelProto) -> Path:
         path = self._path / f"{next(self._count)}.onnx"
@@ -77,6 +92,15 @@ class Workshop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@cache
+def _takes_folder() -> bool:
+    """Whether onnxruntime can be told where a model's external data lies (since 1.22)."""
+    import onnxruntime
+
+    major, minor = onnxruntime.__version__.split(".")[:2]
+    return (int(major), int(minor)) >= (1, 22)
 
 
 @cache
