@@ -5,7 +5,7 @@
 #   make test    the tests                      (ARGS="tests/cli -k json" narrows them)
 #   make slow    the sweeps that take minutes
 #   make lint    ruff, pyright, the import floors
-#   make bench   side by side with numpy, onnxruntime, torch and OpenVINO
+#   make bench   side by side with numpy, onnxruntime, torch and OpenVINO (minutes)
 #   make clean   remove .venv and caches
 
 SHELL := /bin/bash
@@ -73,6 +73,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.bench
 	@$(BIN)/regweave bench cascade $(ARGS)
 	@$(BIN)/regweave bench gemm $(ARGS)
+	@$(BIN)/regweave bench models $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
