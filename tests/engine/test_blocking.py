@@ -70,12 +70,13 @@ def test_concatenation_of_whole_blocks_joins_and_of_parts_does_not(images, compa
         assert (after <= before - 3) is gain
 
 
-def test_enlargement_by_whole_numbers_joins(images, compare):
+@pytest.mark.parametrize("width", [32, 24])
+def test_enlargement_by_whole_numbers_joins(images, compare, width):
     m = images()
     scales = m.constant("scales", np.float32([1, 1, 2, 2]))
     mode = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    h = hard_swish(m, m.conv("x", "a", 32, 32, 3), "h")
-    m.conv(m.node("Resize", [h, "", scales], "r", **mode), "y", 32, 16, 3)
+    h = hard_swish(m, m.conv("x", "a", 32, width, 3), "h")
+    m.conv(m.node("Resize", [h, "", scales], "r", **mode), "y", width, 16, 3)
     before, after = compare(m.model(["y"]))
     assert after == before - 2
 

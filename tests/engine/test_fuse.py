@@ -86,6 +86,7 @@ def test_kernels_and_report_are_written(fused, tmp_path):
     assert len(listings) == len(fused.natives)
     assert all(".globl" in path.read_text() for path in listings)
     assert all(path.with_suffix("").with_suffix("").name for path in listings)
+    assert "<html" in (folder / "report.html").read_text()
     assert json.loads((folder / "report.json").read_text())["model"] == fused.report.model
     with pytest.raises(InputError, match="cannot write"):
         fused.save(folder / "report.json")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from regweave.engine.inputs import checked_inputs
+from regweave.engine.inputs import checked_inputs, ports_of
 from regweave.engine.samples import sample_inputs, sized_model
 from regweave.errors import InputError
 from regweave.graphs import read_model
@@ -24,7 +24,7 @@ IDS = ("ids", TensorProto.INT64, ["batch"])
 
 @pytest.fixture
 def two():
-    return read_model(model(X, IDS), {"batch": 2, "width": 5})
+    return ports_of(read_model(model(X, IDS), {"batch": 2, "width": 5}))
 
 
 GOOD = {"x": np.zeros((1, 3, 7), np.float32), "ids": np.zeros(1, np.int64)}
@@ -36,7 +36,7 @@ def test_by_name_or_in_order(two, given):
 
 
 def test_an_only_input_needs_no_name():
-    single = read_model(model(X), {"batch": 1, "width": 1})
+    single = ports_of(read_model(model(X), {"batch": 1, "width": 1}))
     assert checked_inputs(single, GOOD["x"])["x"].shape == (1, 3, 7)
 
 
@@ -90,10 +90,11 @@ def test_batches_count_as_one_and_other_sizes_must_be_given():
     assert sized.shapes["x"] == (1, 3, 4)
 
 
-def test_samples_have_the_types_and_sizes_of_the_inputs(two):
-    samples = sample_inputs(two)
+def test_samples_have_the_types_and_sizes_of_the_inputs():
+    sized = read_model(model(X, IDS), {"batch": 2, "width": 5})
+    samples = sample_inputs(sized)
     assert samples["x"].shape == (2, 3, 5)
     assert samples["x"].dtype == np.float32
     assert samples["x"].std() > 0.5
     np.testing.assert_array_equal(samples["ids"], np.zeros(2, np.int64))
-    np.testing.assert_array_equal(samples["x"], sample_inputs(two)["x"])
+    np.testing.assert_array_equal(samples["x"], sample_inputs(sized)["x"])

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from regweave.devices.onnxruntime import NativeSession
-from regweave.engine.inputs import checked_inputs
+from regweave.engine.inputs import Ports, checked_inputs
 from regweave.engine.natives import Native
 from regweave.engine.report import Report
 from regweave.errors import InputError
-from regweave.graphs import Model
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -27,7 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 class Fused:
     """What `fuse` returns. `report` says what was decided and why, and what it gained."""
 
-    model: Model
+    ports: Ports
     report: Report
     natives: Mapping[str, Native]
     _session: NativeSession
@@ -35,12 +34,12 @@ class Fused:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The model's inputs, in order."""
-        return self.model.inputs
+        return self.ports.inputs
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """The model's outputs, in order."""
-        return self.model.outputs
+        return self.ports.outputs
 
     def run(self, inputs: Any) -> dict[str, np.ndarray]:
         """The model's outputs by name.
@@ -50,12 +49,16 @@ class Fused:
         come from several threads. Errors: InputError for wrong names, element types or shapes; DeviceError
         with onnxruntime's words.
         """
-        results = self._session.run(None, checked_inputs(self.model, inputs))
+        results = self._session.run(None, checked_inputs(self.ports, inputs))
         return dict(zip(self.output_names, results, strict=True))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the kernels (assembly and register map of each) and report.json into `folder`, and return
-        it."""
+        """Write the kernels (assembly and register map of each), report.json and report.html into `folder`.
+
+        Returns the folder. Errors: InputError where it cannot be written.
+        """
+        from regweave.views import report_page
+
         place = Path(folder)
         try:
             kernels = place / "kernels"
@@ -64,8 +67,10 @@ class Fused:
                 stem = _UNSAFE.sub("_", name)
                 (kernels / f"{stem}.s").write_text(native.listing.text, encoding="utf-8")
                 (kernels / f"{stem}.registers.txt").write_text(_registers(native), encoding="utf-8")
-            document = json.dumps(_finite(self.report.to_dict()), indent=2, allow_nan=False)
+            report = _finite(self.report.to_dict())
+            document = json.dumps(report, indent=2, allow_nan=False)
             (place / "report.json").write_text(document + "\n", encoding="utf-8")
+            (place / "report.html").write_text(report_page(report), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write there: {error.strerror}", where=str(place)) from error
         return place

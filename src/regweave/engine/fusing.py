@@ -18,6 +18,7 @@ from regweave.devices.onnxruntime import unsupported_reason
 from regweave.engine.attribution import node_names
 from regweave.engine.deciding import Court, Judgement
 from regweave.engine.fused import Fused
+from regweave.engine.inputs import ports_of
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.engine.proposals import proposed_chains, proposed_rest
@@ -72,7 +73,7 @@ def fuse(
         if why_not is not None or target is None:
             fates = [Judgement(p, False, why_not or "") for p in chains]
             report = make_report(read, count, fates, refused, None, None, gpu)
-            return Fused(read, report, {}, baseline)
+            return Fused(ports_of(read), report, {}, baseline)
         optimised = shop.optimise(read.proto, threads=count)
         names = node_names(optimised.graph)
         taken = [p.piece for p in chains if p.hopeful or p.piece.forced or tune]
@@ -84,7 +85,7 @@ def fuse(
         say("comparing the outputs with onnxruntime's")
         errors = compare_outputs(session.run(None, feeds), expected)
         report = make_report(read, count, decision.judgements, refused, decision, errors, gpu)
-        return Fused(read, report, kernels_by_title(decision.build), session)
+        return Fused(ports_of(read), report, kernels_by_title(decision.build), session)
 
 
 def _checked_gpu(strategy: str | None, machine: str | None, dtype: str | None) -> Gpu | None:

@@ -10,6 +10,7 @@ expected, because onnxruntime's own words for some of these name neither.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,36 @@ from regweave.graphs import Model
 _DLPACK_CPU = 1
 
 
-def checked_inputs(model: Model, given: Any) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class Ports:
+    """Names of inputs and outputs, and for each input its element type and its shape with symbols.
+
+    A running model needs no more of the model that it was made from, whose weights would otherwise stay.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    types: Mapping[str, np.dtype]
+    shapes: Mapping[str, tuple[int | str, ...]]
+
+
+def ports_of(model: Model) -> Ports:
+    """The ports of a model."""
+    return Ports(
+        model.inputs,
+        model.outputs,
+        {
+            name: np.dtype(helper.tensor_dtype_to_np_dtype(model.types[name]))
+            for name in model.inputs
+            if name in model.types
+        },
+        {name: model.symbols[name] for name in model.inputs if name in model.symbols},
+    )
+
+
+def checked_inputs(ports: Ports, given: Any) -> dict[str, np.ndarray]:
     """An array for every input of the model. Errors: InputError."""
-    names = model.inputs
+    names = ports.inputs
     if not isinstance(given, Mapping):
         given = _in_order(names, given)
     unknown = [name for name in given if name not in names]
@@ -37,7 +65,7 @@ def checked_inputs(model: Model, given: Any) -> dict[str, np.ndarray]:
     missing = [name for name in names if name not in given]
     if missing:
         raise InputError(f"no value for the inputs {', '.join(missing)}", where="inputs")
-    return {name: _checked(model, name, given[name]) for name in names}
+    return {name: _checked(ports, name, given[name]) for name in names}
 
 
 def _in_order(names: Sequence[str], given: Any) -> dict[str, Any]:
@@ -51,11 +79,10 @@ def _in_order(names: Sequence[str], given: Any) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _checked(model: Model, name: str, value: Any) -> np.ndarray:
+def _checked(ports: Ports, name: str, value: Any) -> np.ndarray:
     where = f"input '{name}'"
     array = _array(value, where)
-    code = model.types.get(name)
-    dtype = None if code is None else np.dtype(helper.tensor_dtype_to_np_dtype(code))
+    dtype = ports.types.get(name)
     if dtype is not None and dtype != np.dtype(object) and array.dtype != dtype:
         raise InputError(
             f"the elements are {array.dtype.name if array.dtype.isnative else array.dtype.str}",
@@ -63,7 +90,7 @@ def _checked(model: Model, name: str, value: Any) -> np.ndarray:
             expected=dtype.name,
             fix=f"convert with .astype(numpy.{dtype.name})",
         )
-    shape = model.symbols.get(name)
+    shape = ports.shapes.get(name)
     if shape is not None:
         fits = len(shape) == array.ndim and all(
             not isinstance(dim, int) or dim == size for dim, size in zip(shape, array.shape, strict=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 DOMAIN = "regweave"
 ENTRY = "RegisterCustomOps"
+OLDEST_RELEASE = (1, 20)
 _ARENA_ALLOCATOR, _DEFAULT_MEMORY = 1, 0
 _FAIL = 1
 _LINE = 64
@@ -119,6 +120,12 @@ def unsupported_reason() -> str | None:
         return f"native operators in onnxruntime need Linux, not {sys.platform}"
     if platform.machine() not in ("x86_64", "AMD64"):
         return f"native operators in onnxruntime need x86-64, not {platform.machine()}"
+    import onnxruntime
+
+    release = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
+    if release < OLDEST_RELEASE:
+        wanted = ".".join(map(str, OLDEST_RELEASE))
+        return f"native operators need onnxruntime {wanted} or later, not {onnxruntime.__version__}"
     return None
 
 
