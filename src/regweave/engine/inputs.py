@@ -1,6 +1,6 @@
 """What a caller hands to `Fused.run`, checked against the model before anything runs.
 
-    {"x": array}      by name          [array, ...]      in the model's order          array      the only input
+    {"x": array}   by name       [array, ...]   in the model's order       array   the only input
 
 NumPy arrays and DLPack tensors in the CPU's memory are taken as they are; whatever their strides, the result
 is that of a contiguous copy. A wrong name, type, rank or fixed size is an error that says which and what was

@@ -2,7 +2,7 @@
 passes.
 
     with Workshop() as shop:
-        optimised = shop.optimise(model, operators)       # convolutions in com.microsoft.nchwc, reorders around
+        optimised = shop.optimise(model, operators)    # convolutions in com.microsoft.nchwc, reorders around
         session = shop.open(pass_of_ours(optimised), operators)
 
 onnxruntime writes what it has made of a model to a file. Weights go to a second file beside it and stay

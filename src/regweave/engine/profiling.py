@@ -1,6 +1,6 @@
 """What each node of a model costs where it stands: onnxruntime's own profile of a few runs.
 
-    profiles({"before": open_before, "after": open_after}, feeds)["after"]["Conv_12_nchwc"] == 1.26e-3    seconds
+    profiles({"before": open_before, "after": open_after}, feeds)["after"]["Conv_12_nchwc"] == 1.26e-3
 
 This is how a piece is compared in place: its node's time with the reorders around it, against the times of
 all the nodes that it replaced. A model cut out for timing would have other layouts at its ends and other

@@ -1,6 +1,6 @@
 """Which of two ways is faster, on a machine whose clock drifts: turns in one process, and ratios per round.
 
-    race({"before": a, "after": b})     before after, after before, before after, ...   each turn timed on its own
+    race({"before": a, "after": b})     before after, after before, before after, ...
 
 A ratio of two turns that follow one another is little disturbed by what changes within seconds; the median
 over the rounds is little disturbed by single interruptions. Times are given as medians too, for a person to

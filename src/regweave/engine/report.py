@@ -1,6 +1,6 @@
 """What was decided for a model, measured and verified, as values that turn into JSON.
 
-    report.to_dict() == {"model", "threads", "cascades": [{"nodes", "shape", ..., "measured"}], "whole": {...}, ...}
+    report.to_dict() == {"model", "threads", "cascades": [{"nodes", "shape", ...}], "whole": {...}, ...}
 
 docs/report.md describes every field. What was not measured is None.
 """
