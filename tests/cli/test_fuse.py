@@ -1,6 +1,8 @@
 """`regweave fuse` on a small model: the document, the table, the folder, and every kind of bad input."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -61,6 +63,19 @@ def test_the_document_has_every_field(model, capfd):
     assert cascade["reason"]
     assert cascade["predicted"]["bytes_unfused"] > cascade["predicted"]["bytes_fused"] > 0
     assert {"baseline_ms", "fused_ms", "speedup"} | ERRORS <= report["whole"].keys()
+
+
+def field_names(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(field_names, value.values()))
+    return set().union(*map(field_names, value)) if isinstance(value, list) else set()
+
+
+def test_every_field_is_documented(model, capfd):
+    words = ["fuse", str(model), "--dim", "N=64", "--machine", "sm_80", "--dtype", "tf32"]
+    page = (Path(__file__).parents[2] / "docs/report.md").read_text("utf-8")
+    known = set(re.findall(r"\w+", page))
+    assert field_names(document_of(words, capfd)) - known == set()
 
 
 def test_a_chain_that_is_asked_for_is_fused_and_saved(model, tmp_path, capfd):
