@@ -41,9 +41,6 @@ PART_FLOPS = 1 << 21
 PART_ELEMENTS = 1 << 14
 """The same for a pass over memory."""
 
-PARTS_PER_THREAD = 2
-"""More than one, so that a thread that is late leaves some of its work to others."""
-
 
 @dataclass(frozen=True, eq=False)
 class Native:
@@ -183,7 +180,8 @@ class Natives:
         return Native(operator, _listing(function))
 
     def _parts(self) -> int:
-        return 1 if self.threads == 1 else PARTS_PER_THREAD * self.threads
+        """As many as threads: kernels balance blocks inside a part, and more parts measured slower."""
+        return self.threads
 
 
 def _is_flat(piece: Piece) -> bool:
