@@ -24,19 +24,28 @@ UNKNOWN = 64
 FIXED_COST = 4096
 """Elements that could be moved in the time that it takes to start a node at all."""
 
+ENTRY_CHANNELS = 4
+"""onnxruntime's ReorderInput takes multiples of this many channels only."""
+
+IMPOSSIBLE = 1e18
+
 PADDING_COST = 0.25
 """Of moving an element: working on a padded one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """Who makes a tensor (place, or None for inputs and constants) and who reads it (place and position)."""
+    """Who makes a tensor (place, or None for inputs and constants) and who reads it (place and position).
+
+    `cost` is that of a reorder from blocked to plain, `entry_cost` the other way; `free` tensors need none.
+    """
 
     name: str
     maker: tuple[int, int] | None
     readers: tuple[tuple[int, int], ...]
     is_output: bool
     cost: float
+    entry_cost: float
     free: bool
 
 
@@ -78,7 +87,11 @@ class Problem:
     def cost(self, blocked: frozenset[int], tensors: Iterable[Tensor] | None = None) -> float:
         """Elements moved by reorders (of these tensors only, if given), and the smaller price of padding."""
         given = self.tensors.values() if tensors is None else tensors
-        total = sum(tensor.cost for tensor in given if self.needs_reorder(tensor, blocked))
+        total = sum(
+            tensor.cost if self.is_blocked(tensor, blocked) else tensor.entry_cost
+            for tensor in given
+            if self.needs_reorder(tensor, blocked)
+        )
         return total + sum(self.padding[index] for index in blocked)
 
     @cached_property
@@ -127,8 +140,15 @@ def problem(view: View, facts: Facts) -> Problem:
         shape = facts.image(name)
         cost = FIXED_COST + size(facts, name)
         free = shape is not None and shape[2:] == (1, 1) and int(shape[1]) % facts.block == 0
+        enters = shape is None or int(shape[1]) % ENTRY_CHANNELS == 0
         tensors[name] = Tensor(
-            name, makers.get(name), tuple(readers.get(name, ())), name in view.outputs, cost, free
+            name,
+            makers.get(name),
+            tuple(readers.get(name, ())),
+            name in view.outputs,
+            cost,
+            cost if enters else IMPOSSIBLE,
+            free,
         )
     return Problem(view.places, tensors, facts)
 
