@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import threading
 
 import pytest
 
-from regweave.devices.cpu import assemble, assembler, diagnostics, load_text
+from regweave.devices.cpu import assemble, assembler, llvm, load_text, objects, symbols
 from regweave.errors import AssemblyError
 
 HEAD = ".intel_syntax noprefix\n.globl f\nf:\n"
@@ -53,7 +54,7 @@ def test_no_bad_line_ends_the_process(handled):
 from regweave.devices.cpu import assembler, load_text
 from regweave.errors import AssemblyError
 if not {handled}:
-    assembler.install = lambda context: None
+    assembler.open_assembler = lambda: None
 head = {HEAD!r}
 for line in {list(BAD)!r}:
     try:
@@ -76,11 +77,10 @@ print(load_text(head + "ret\\n", ("f",)).address("f") != 0)
 
 
 def test_the_unguarded_assembler_does_end_the_process():
-    """Why all this is needed; if LLVM ever stops doing it, `diagnostics` can go."""
+    """Why all this is needed; if LLVM ever stops doing it, the child process can go."""
     code = f"""
 from regweave.devices.cpu import assembler
-assembler.install = lambda context: None
-assembler.emit({HEAD + "foo"!r})
+assembler.emit_unguarded({HEAD + "foo"!r})
 print("alive")
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -109,8 +109,42 @@ def test_threads_do_not_mix_their_errors():
     assert wrong == []
 
 
-def test_a_library_without_symbols_gives_no_diagnostics(tmp_path):
+def test_both_ways_to_llvm_give_the_same_code():
+    text = f"{HEAD}vaddps zmm0, zmm1, zmmword ptr [rip+c]\n.balign 32\nret\n.section .rodata\nc: .float 1\n"
+    images = [objects.place(way(text)) for way in (assemble, assembler.emit_unguarded)]
+    assert images[0].memory[:] == images[1].memory[:]
+
+
+def test_a_library_without_symbols_gives_no_assembler(tmp_path, monkeypatch):
     text = tmp_path / "text.so"
     text.write_bytes(b"not an object file at all")
-    assert diagnostics.symbol_values(text, ("a",)) == {}
+    assert symbols.symbol_values(str(text), ("a",)) == {}
+    for path in (str(text), None):
+        monkeypatch.setattr(llvm, "library_path", lambda path=path: path)
+        assert llvm.open_assembler() is None
     assert assembler.assemble is assemble
+
+
+def test_symbols_in_order_and_out_of_order_are_found():
+    """Against the library's own addresses; names that no symbol has are left out."""
+    path = llvm.library_path()
+    assert path is not None
+    library = ctypes.CDLL(path)
+    exported = ("LLVMPY_InitializeNativeTarget", "LLVMPY_GetGlobalContext", "LLVMPY_AddSymbol")
+    place = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in exported}
+    for dynamic in (False, True):
+        values = symbols.symbol_values(path, (*exported, "LLVMPY_Nowhere"), exported=dynamic)
+        assert sorted(values) == sorted(exported)
+        assert len({place[name] - values[name] for name in exported}) == 1
+
+
+def test_functions_come_from_the_symbol_table_only_if_they_are_not_exported():
+    path = llvm.library_path()
+    assert path is not None
+    library = ctypes.CDLL(path)
+    anchor = "LLVMPY_GetGlobalContext"
+    known = ctypes.cast(getattr(library, anchor), ctypes.c_void_p).value
+    assert symbols.function_addresses(library, (anchor,), "none") == {anchor: known}
+    assert symbols.function_addresses(library, (anchor, "LLVMNowhere"), anchor) is None
+    assert symbols.function_addresses(library, ("LLVMContextCreate",), "none") is None
+    assert symbols.function_addresses(library, ("LLVMContextCreate",), anchor)
