@@ -23,7 +23,7 @@ from regweave.benchmarks.cases import (
     product_data,
     relative_error,
 )
-from regweave.benchmarks.interleave import interleaved_times
+from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.benchmarks.memory import keep_freed_memory
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError, Runner, peer_named
 from regweave.devices import cpu
@@ -49,7 +49,8 @@ def compare(
     Raises InputError for unknown peers or counts below 1, VerificationError when any library, ours
     included, returns a wrong result.
     """
-    _check(threads, rounds, peers)
+    check_counts(threads, rounds)
+    _check_names(peers)
     keep_freed_memory()
     say("the machine's own bounds")
     bounds = machine_bounds(threads)
@@ -77,10 +78,7 @@ def compare(
     return document
 
 
-def _check(threads: int, rounds: int, peers: Sequence[str]) -> None:
-    for flag, value in (("--threads", threads), ("--rounds", rounds)):
-        if value < 1:
-            raise InputError(f"{value} is not a count", where=flag, expected="a whole number >= 1")
+def _check_names(peers: Sequence[str]) -> None:
     for name in peers:
         if name not in PEER_CLASSES:
             raise InputError(

@@ -6,12 +6,33 @@ that both libraries fuse by themselves. A product becomes one MatMul of two inpu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.benchmarks.peers import Runner
+
+
+class GraphPeer(ABC):
+    """A peer that runs models: it only has to say how."""
+
+    @abstractmethod
+    def runner(
+        self, model: bytes, inputs: dict[str, np.ndarray], output: tuple[int, ...], threads: int
+    ) -> Runner:
+        """A call that runs the serialised `model` on `inputs` and gives its output `y`, of shape `output`."""
+
+    def cascade(self, data: CascadeData, threads: int) -> Runner:
+        """The whole cascade as one model with constant weights."""
+        return self.runner(cascade_model(data), {"x": data.x}, data.expected.shape, threads)
+
+    def product(self, data: ProductData, threads: int) -> Runner:
+        """The product as a model; neither operand is a constant."""
+        return self.runner(product_model(data), {"a": data.a, "b": data.b}, data.expected.shape, threads)
 
 
 def cascade_model(data: CascadeData) -> bytes:

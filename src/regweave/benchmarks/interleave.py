@@ -17,9 +17,18 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
+from regweave.errors import InputError
+
 TURN_SECONDS = 0.01  # a turn of very short calls repeats them until about this long
 MOST_CALLS = 10
 PAUSE_SECONDS = 0.02
+
+
+def check_counts(threads: int, rounds: int) -> None:
+    """InputError unless both are at least 1."""
+    for flag, value in (("--threads", threads), ("--rounds", rounds)):
+        if value < 1:
+            raise InputError(f"{value} is not a count", where=flag, expected="a whole number >= 1")
 
 
 def interleaved_times(

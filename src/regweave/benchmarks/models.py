@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from regweave.benchmarks.cases import relative_error
-from regweave.benchmarks.interleave import interleaved_times
+from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.errors import InputError, VerificationError, nearest_names
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -53,9 +53,7 @@ def compare_models(
 
     Raises InputError for unknown names or counts below 1, VerificationError when an output differs.
     """
-    for flag, value in (("--threads", threads), ("--rounds", rounds)):
-        if value < 1:
-            raise InputError(f"{value} is not a count", where=flag, expected="a whole number >= 1")
+    check_counts(threads, rounds)
     for name in names:
         if name not in MODELS:
             raise InputError(
