@@ -3,7 +3,9 @@
 Constants stay in memory where an instruction can repeat them from there. Those that must stand in a
 register (the limits of `at_least` and `at_most`, a numerator) are loaded once per straight-line stretch and
 shared by all the vectors of it: a ReLU on 24 accumulators costs 24 instructions and one zero. So a
-`BuilderMath` lives as long as one such stretch; a new label needs a new one.
+`BuilderMath` lives as long as one such stretch; a new label needs a new one. At most `shared` registers are
+kept so (a quarter of all where it is not said); constants beyond that are loaded at each use, so that no list
+of operators, however long, runs out.
 """
 
 from __future__ import annotations
@@ -22,27 +24,34 @@ class BuilderMath:
     """Emits every operation into a builder; values are variables, memory operands, or floats for
     constants."""
 
-    def __init__(self, b: Builder) -> None:
+    def __init__(self, b: Builder, *, shared: int | None = None) -> None:
         self.b = b
+        self._shared = len(b.machine.register_class("vector").registers) // 4 if shared is None else shared
         self._constants: dict[float, Variable] = {}
         self._reduces = "fraction" in b.machine.table
 
     def _held(self, value: Value) -> Variable:
-        """The value in a register; constants are shared."""
+        """The value in a register; constants are shared while there is room."""
         if isinstance(value, Variable):
             return value
-        if isinstance(value, Memory):
-            loaded = self.b.vector("operand")
-            self.b.emit("load" if value.kind == "m" else "broadcast", loaded, value)
-            return loaded
-        if value not in self._constants:
-            held = self.b.vector("constant")
-            if value == 0.0:
-                self.b.emit("zero", held)
-            else:
-                self.b.emit("broadcast", held, self.b.constant(value))
+        if isinstance(value, float) and value in self._constants:
+            return self._constants[value]
+        held = self.b.vector("operand" if isinstance(value, Memory) else "constant")
+        self._load(held, value)
+        if isinstance(value, float) and len(self._constants) < self._shared:
             self._constants[value] = held
-        return self._constants[value]
+        return held
+
+    def _load(self, to: Variable, value: Value) -> None:
+        """`to` = the value."""
+        if isinstance(value, Variable):
+            self.b.emit("move", to, value)
+        elif isinstance(value, Memory):
+            self.b.emit("load" if value.kind == "m" else "broadcast", to, value)
+        elif value == 0.0:
+            self.b.emit("zero", to)
+        else:
+            self.b.emit("broadcast", to, self.b.constant(value))
 
     def _last(self, value: Value) -> Variable | Memory:
         """The value as the last operand of an instruction."""
@@ -68,7 +77,7 @@ class BuilderMath:
             self.b.emit("move", result, a)
             self.b.emit("mul_add", result, b, self._last(c))
         else:
-            self.b.emit("move", result, self._held(c))
+            self._load(result, c)
             self.b.emit("fma", result, a, self._last(b))
         return result
 

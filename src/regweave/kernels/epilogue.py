@@ -26,6 +26,8 @@ from regweave.operators import Elementwise
 MOST_TENSORS = 4
 #: Operations per vector up to which an epilogue is written out for a whole tile.
 _CHEAP = 4
+#: Vector registers that such work takes beside the tile and shared constants: a mask, a result or constant.
+_WORKING = 2
 #: Operations of which even one is too much for that.
 _COSTLY = ("div", "split", "scale")
 
@@ -96,7 +98,8 @@ def finish_tile(
 ) -> None:
     """Epilogue and stores of a tile in registers; needs `place.prepare`. For direct epilogues."""
     b, size = w.b, w.geometry.vector_bytes
-    math = BuilderMath(b)
+    registers = len(b.machine.register_class("vector").registers)
+    math = BuilderMath(b, shared=registers - len(acc) * len(acc[0]) - _WORKING)
     assert columns.full is not None
     assert columns.rest is not None
     masks = {n: lane_mask(w, n) for n in set(columns.rest)} if isinstance(place, Strided) else {}

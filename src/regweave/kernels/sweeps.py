@@ -37,7 +37,7 @@ from regweave.operators import Elementwise
 Form = Literal["flat", "rows", "planes", "blocks"]
 
 _UNROLL = 4
-_MOST_OPERANDS = 6
+_MOST_OPERANDS = 5
 """Operands that may sit in general registers at once."""
 
 
