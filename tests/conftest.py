@@ -5,16 +5,22 @@
 
 `pytest --update-golden` writes the files instead; read the difference before you commit it.
 
+No test finds machine code that an earlier run left on disk, unless it turns that on (tests of devices/cpu).
+
 Tests with the marker `models` run on models that are fetched once into the cache. Where they cannot be
 fetched (no network), those tests are skipped with pip's own words.
 """
 
+import os
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from regweave import RegweaveError
+from regweave.settings import CODE_VARIABLE
+
+os.environ[CODE_VARIABLE] = "off"
 
 
 def pytest_addoption(parser):

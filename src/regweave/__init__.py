@@ -13,6 +13,7 @@ Importing this package imports nothing heavy: a name's module is loaded when the
 from __future__ import annotations
 
 import importlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from regweave.errors import (
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from regweave.rearrangement import layout, rearrange
 
 __version__ = "0.1.0"
+#: When this process began to load regweave, in nanoseconds since 1970.
+LOADED_AT = time.time_ns()
 
 __all__ = [
     "AssemblyError",

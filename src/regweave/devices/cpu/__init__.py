@@ -2,7 +2,7 @@
 
 from regweave.devices.cpu.assembler import assemble
 from regweave.devices.cpu.buffers import aligned_empty, is_aligned
-from regweave.devices.cpu.functions import Function, Library, load, load_text
+from regweave.devices.cpu.functions import Function, Library, load, load_made, load_text
 from regweave.devices.cpu.processor import Caches, caches, chosen_machine
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "chosen_machine",
     "is_aligned",
     "load",
+    "load_made",
     "load_text",
 ]

@@ -1,30 +1,38 @@
-"""Loaded functions: assemble a listing, place it, call it.
+"""Loaded functions: assemble a listing, or find its code on disk, place it, call it.
 
-fn = load(listing)
-fn(pointer, 3)                 # ctypes: integers and addresses in, nothing out
-fn.address                     # for C code to call, as long as `fn` lives
+    fn = load(listing)
+    fn(pointer, 3)                 # ctypes: integers and addresses in, nothing out
+    fn.address                     # for C code to call, as long as `fn` lives
+
+    fn = load_made(lambda: kernel(structure, machine), f"kernel {structure}", machine)
+
+The second form writes the listing only if its code is not on disk, or when somebody asks for it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from regweave.assembly import Listing
-from regweave.devices.cpu.assembler import assemble
+from regweave.devices.cpu import store
+from regweave.devices.cpu.keys import source_key, text_key
 from regweave.devices.cpu.objects import Image, place
 from regweave.errors import AssemblyError, DeviceError, InputError, nearest_names
-from regweave.machines.x86 import VectorMachine, supports
+from regweave.machines.x86 import AVX2, AVX512, VectorMachine, supports
+
+if TYPE_CHECKING:
+    from regweave.assembly import Listing
 
 
 @dataclass(frozen=True, eq=False)
 class Function:
     """Machine code in memory. Keep it alive while its `address` may be called: its memory goes when it goes.
 
-    `seconds` is the time that assembling and loading took; `code_bytes` the size of the code.
+    `seconds` is the time that assembling (or finding) and loading took; `code_bytes` the size of the code.
     """
 
     name: str
@@ -32,19 +40,27 @@ class Function:
     code_bytes: int
     seconds: float
     image: Image = field(repr=False)
-    listing: Listing | None = field(default=None, repr=False)
+    _make: Callable[[], Listing] = field(repr=False)
     _calls: dict[int, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The function's text with its registers; written now if the code was found on disk."""
+        return self._make()
 
     def __call__(self, *arguments: Any) -> int:
         """Call with integer or pointer arguments (ctypes objects or ints); returns rax as a signed integer.
 
         InputError if their number or types are wrong. The interpreter's lock is released while it runs.
         """
-        if self.listing is not None and len(arguments) != len(self.listing.program.arguments):
-            names = ", ".join(argument.name for argument in self.listing.program.arguments)
-            raise InputError(f"{self.name} is called with {len(arguments)} arguments", expected=f"({names})")
         call = self._calls.get(len(arguments))
         if call is None:
+            taken = self.listing.program.arguments
+            if len(arguments) != len(taken):
+                names = ", ".join(argument.name for argument in taken)
+                raise InputError(
+                    f"{self.name} is called with {len(arguments)} arguments", expected=f"({names})"
+                )
             signature = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_void_p for _ in arguments))
             call = self._calls[len(arguments)] = signature(self.address)
         try:
@@ -82,17 +98,32 @@ def load(listing: Listing) -> Function:
 
     AssemblyError for a bad line, DeviceError where this processor cannot run it.
     """
-    machine = listing.program.machine
-    if not isinstance(machine, VectorMachine) or not supports(machine):
-        raise DeviceError(
-            f"this processor cannot run {machine.name} code ({machine.title})",
-            where=listing.name,
-            fix="use the portable device",
-        )
     started = time.perf_counter()
-    image = load_text(listing.text, (listing.name,)).image
-    seconds = time.perf_counter() - started
-    return Function(listing.name, image.symbols[listing.name], image.code_bytes, seconds, image, listing)
+    features = _check_machine(listing.program.machine, listing.name).features
+    image = _load(listing.text, (listing.name,), features)[0]
+    return _function(listing.name, image, started, lambda: listing)
+
+
+def load_made(make: Callable[[], Listing], structure: str, machine: VectorMachine) -> Function:
+    """Load the listing that `make` writes, without writing it if its code is on disk from an earlier process.
+
+    `structure` describes the listing for `machine` in full: what it says, this machine and regweave's own
+    files are all that the text may depend on. Errors as of `load`, and those of `make`.
+    """
+    started = time.perf_counter()
+    key = None
+    if machine in (AVX512, AVX2):
+        _check_machine(machine, structure)
+        key = source_key(structure, machine.name)
+        found = _found(key)
+        if found is not None and len(found[0].symbols) == 1:
+            return _function(next(iter(found[0].symbols)), found[0], started, make)
+    listing = make()
+    features = _check_machine(listing.program.machine, listing.name).features
+    image, assembled = _load(listing.text, (listing.name,), features)
+    if key is not None:
+        store.keep(key, assembled)
+    return _function(listing.name, image, started, lambda: listing)
 
 
 def load_text(text: str, names: Sequence[str]) -> Library:
@@ -100,9 +131,34 @@ def load_text(text: str, names: Sequence[str]) -> Library:
 
     The caller vouches that the processor can run it: text says nothing about the machine that it is for.
     """
-    names = tuple(names)
+    return Library(_load(text, tuple(names), ())[0], tuple(names))
+
+
+def _function(name: str, image: Image, started: float, make: Callable[[], Listing]) -> Function:
+    return Function(name, image.symbols[name], image.code_bytes, time.perf_counter() - started, image, make)
+
+
+def _check_machine(machine: object, name: str) -> VectorMachine:
+    if not isinstance(machine, VectorMachine) or not supports(machine):
+        raise DeviceError(
+            f"this processor cannot run {machine.name} code ({machine.title})",  # type: ignore[attr-defined]
+            where=name,
+            fix="use the portable device",
+        )
+    return machine
+
+
+def _load(text: str, names: tuple[str, ...], features: tuple[str, ...]) -> tuple[Image, bytes]:
+    """The text's code in memory, and the object file that it comes from."""
+    key = text_key(text, names, features)
+    found = _found(key)
+    if found is not None and set(names) <= set(found[0].symbols):
+        return found
+    from regweave.devices.cpu.assembler import assemble
+
     title = names[0] if names else "text"
-    image = place(assemble(text, name=title), name=title)
+    assembled = assemble(text, name=title)
+    image = place(assembled, name=title)
     for name in names:
         if name not in image.symbols:
             raise AssemblyError(
@@ -110,4 +166,17 @@ def load_text(text: str, names: Sequence[str]) -> Library:
                 nearest=nearest_names(name, image.symbols),
                 expected=f".globl {name}",
             )
-    return Library(image, names)
+    if key is not None:
+        store.keep(key, assembled)
+    return image, assembled
+
+
+def _found(key: bytes | None) -> tuple[Image, bytes] | None:
+    """What is on disk under a key, in memory; None if there is nothing that can be loaded."""
+    assembled = None if key is None else store.find(key)
+    if assembled is None:
+        return None
+    try:
+        return place(assembled), assembled
+    except AssemblyError:
+        return None

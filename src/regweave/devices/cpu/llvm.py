@@ -18,7 +18,6 @@ import os
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_void_p
 from typing import Any
 
-from regweave.devices.cpu.symbols import function_addresses
 from regweave.errors import DeviceError
 
 #: The object format that `objects` reads, whatever the system's own.
@@ -67,6 +66,8 @@ def open_assembler() -> LlvmAssembler | None:
 
     DeviceError if LLVM was built for another processor.
     """
+    from regweave.devices.cpu.symbols import function_addresses
+
     path = library_path()
     try:
         library = ctypes.CDLL(path) if path else None
