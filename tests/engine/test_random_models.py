@@ -30,7 +30,7 @@ def random_model(seed: int):
     for index in range(LAYERS):
         name = str(random.choice(list(tensors)[-3:]))
         width, y = tensors[name], f"t{index}"
-        match random.integers(9):
+        match random.integers(11):
             case 0 | 1 | 2 | 3 as kind:
                 tensors[y] = int(random.choice(WIDTHS))
                 m.conv(name, y, width, tensors[y], 3 if kind == 3 else 1)
@@ -47,6 +47,9 @@ def random_model(seed: int):
                 mean = m.node("ReduceMean", [name], f"{y}.mean", axes=[2, 3], keepdims=1)
                 gate = m.node("Sigmoid", [m.conv(mean, f"{y}.conv", width, width)], f"{y}.gate")
                 tensors[m.node("Mul", [name, gate], y)] = width
+            case 8:
+                pool = {"kernel_shape": [2, 2], "strides": [1, 1], "auto_pad": "SAME_UPPER"}
+                tensors[m.node(str(random.choice(["MaxPool", "AveragePool"])), [name], y, **pool)] = width
             case _:
                 other = str(random.choice(list(tensors)))
                 tensors[m.node("Concat", [name, other], y, axis=1)] = width + tensors[other]

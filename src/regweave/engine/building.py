@@ -21,7 +21,7 @@ import onnx
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch
-from regweave.engine.blocking import GATE, Facts, block_images
+from regweave.engine.blocking import GATE, JOIN, Facts, block_images
 from regweave.engine.blocking import Native as NativeForm
 from regweave.engine.natives import PLACES, Native, Natives
 from regweave.engine.optimiser import Workshop
@@ -93,6 +93,8 @@ def facts_of(
 
 
 def _native(name: str, pieces: Mapping[str, Piece], natives: Natives) -> Native:
+    if name.startswith(JOIN):
+        return natives.join(tuple(map(int, name.removeprefix(JOIN).split("x"))), name)
     if name.startswith(GATE):
         return natives.gate(int(name.removeprefix(GATE)), name)
     return natives.build(pieces[name.removesuffix(BLOCKED)], name, blocked=name.endswith(BLOCKED))

@@ -26,6 +26,7 @@ from regweave.graphs import Axis, Piece
 from regweave.graphs import Rest as RestOfShape
 from regweave.kernels import ChainPlan
 from regweave.kernels.arguments import field_offset
+from regweave.kernels.joins import join_arguments, join_kernel
 from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Chain, ElementwiseRun, TensorMul
@@ -86,6 +87,29 @@ class Natives:
         extras = (_extra(run_arguments(structure), 0, 0, channels),)
         native = self._element_operator(structure, 1, channels, output, extras, ())
         return replace(native, operator=replace(native.operator, name=name))
+
+    def join(self, channels: tuple[int, ...], name: str) -> Native:
+        """Blocked images of these numbers of channels joined along them."""
+        function, kind = _loaded_join(channels, self.machine), join_arguments(len(channels))
+        padded = [_padded(count, self.block) for count in channels]
+        total = _padded(sum(channels), self.block)
+        operator = NativeOperator(
+            name,
+            kernel=function.address,
+            arguments=kind(),
+            axis=1,
+            channels_in=padded[0],
+            channels_out=total,
+            x_pitch=Pitch(),
+            y_pitch=Pitch(),
+            places=PLACES,
+            output=(Same(0), total, Same(2), Same(3)),
+            extras=tuple(_extra(kind, index, width, 0) for index, width in enumerate(padded[1:])),
+            parts=self._parts(),
+            unit=max(1, PART_ELEMENTS // total),
+            keep=(function,),
+        )
+        return Native(operator, _listing(function))
 
     def _chain(self, piece: Piece, blocked: bool) -> Native:
         chain = piece.chain
@@ -245,6 +269,11 @@ def _vectors(run: ElementwiseRun, width: int) -> list[np.ndarray]:
 def _listing(function: cpu.Function) -> Listing:
     assert function.listing is not None
     return function.listing
+
+
+@lru_cache(maxsize=32)
+def _loaded_join(channels: tuple[int, ...], machine: VectorMachine) -> cpu.Function:
+    return cpu.load(join_kernel(channels, machine))
 
 
 @lru_cache(maxsize=256)

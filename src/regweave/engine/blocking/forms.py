@@ -21,8 +21,8 @@ from onnx import numpy_helper
 
 NCHWC = "com.microsoft.nchwc"
 _MICROSOFT = "com.microsoft"
-GATE = "Gate"
-"""The stem of the op types of native gates; the number of (padded) channels follows."""
+GATE, JOIN = "Gate", "Join"
+"""Stems of the op types of native operators on blocked images; their channels follow: Gate96, Join24x24."""
 
 Shape = tuple[int | str, ...]
 
@@ -128,12 +128,19 @@ def _quotient(node: onnx.NodeProto, facts: Facts) -> Form | None:
 
 
 def _concat(node: onnx.NodeProto, facts: Facts) -> Form | None:
-    """Along the channels, where every part fills its blocks."""
+    """Along the channels, where every part fills its blocks, or natively where it fills halves of them."""
     images = [facts.image(name) for name in node.input]
-    whole = all(image is not None and _number(image[1]) % facts.block == 0 for image in images)
-    return (
-        Form(node, tuple(range(len(node.input)))) if whole and _attribute(node, "axis") in (1, -3) else None
-    )
+    if _attribute(node, "axis") not in (1, -3) or any(image is None for image in images):
+        return None
+    channels = [_number(image[1]) for image in images if image is not None]
+    inputs = tuple(range(len(node.input)))
+    if all(count % facts.block == 0 for count in channels):
+        return Form(node, inputs)
+    if not facts.gates or len(channels) < 2 or any(count % (facts.block // 2) for count in channels):
+        return None
+    name = JOIN + "x".join(map(str, channels))
+    twin = onnx.helper.make_node(name, list(node.input), list(node.output), node.name, domain="regweave")
+    return Form(twin, inputs)
 
 
 def _mean(node: onnx.NodeProto, facts: Facts) -> Form | None:
@@ -154,6 +161,15 @@ def _pool(node: onnx.NodeProto, facts: Facts) -> Form | None:
         "GlobalAveragePool", [node.input[0]], list(node.output), name=node.name, domain=NCHWC
     )
     return Form(twin, (0,))
+
+
+def _window(node: onnx.NodeProto, facts: Facts) -> Form | None:
+    """Pooling over a window, which does not mix channels."""
+    plain = not _attribute(node, "storage_order") and not _attribute(node, "ceil_mode")
+    dilated = any(step != 1 for step in _attribute(node, "dilations") or ())
+    if not plain or dilated or facts.image(node.input[0]) is None:
+        return None
+    return Form(_renamed(node, node.op_type, NCHWC), (0,))
 
 
 def _enlarge(node: onnx.NodeProto, facts: Facts) -> Form | None:
@@ -184,7 +200,9 @@ _MAKERS: dict[tuple[str, str], Callable[[onnx.NodeProto, Facts], Form | None]] =
     **{("", name): _binary for name in ("Add", "Max", "Min", "Sub", "Sum")},
     ("", "Mul"): _product,
     ("", "Div"): _quotient,
+    ("", "AveragePool"): _window,
     ("", "Concat"): _concat,
+    ("", "MaxPool"): _window,
     ("", "GlobalAveragePool"): _pool,
     ("", "ReduceMean"): _mean,
     ("", "Resize"): _enlarge,
