@@ -12,9 +12,7 @@ Importing this package imports nothing heavy: a name's module is loaded when the
 
 from __future__ import annotations
 
-import importlib
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regweave.errors import (
     AssemblyError,
@@ -26,6 +24,7 @@ from regweave.errors import (
     UnsupportedError,
     VerificationError,
 )
+from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from regweave.rearrangement import layout, rearrange
 
 __version__ = "0.1.0"
-#: When this process began to load regweave, in nanoseconds since 1970.
-LOADED_AT = time.time_ns()
 
 __all__ = [
     "AssemblyError",
@@ -53,23 +50,9 @@ __all__ = [
     "rearrange",
 ]
 
-# public name -> the package that holds it
-_LAZY = {
-    "cascade": "regweave.cascades",
-    "gemm": "regweave.cascades",
-    "fuse": "regweave.engine",
-    "layout": "regweave.rearrangement",
-    "rearrange": "regweave.rearrangement",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'regweave' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+_LAZY = {"cascades": ("cascade", "gemm"), "engine": ("fuse",), "rearrangement": ("layout", "rearrange")}
+__getattr__ = lazy_names(__name__, **_LAZY)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *(name for names in _LAZY.values() for name in names)})

@@ -20,7 +20,6 @@ The parts are kept as attributes so that `--json` and a notebook can show them a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -88,4 +87,6 @@ class VerificationError(RegweaveError):
 
 def nearest_names(name: str, valid: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
     """The valid names closest to `name`, best first; empty when none is close."""
+    import difflib
+
     return tuple(difflib.get_close_matches(str(name), list(valid), n=most, cutoff=0.4))

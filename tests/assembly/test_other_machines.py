@@ -58,7 +58,7 @@ WAVE = Wave(
         RegisterClass("general", "r", registers("s", 16), 32),
         RegisterClass("accumulator", "a", registers("a", 10), 32, alignment=2),
     ),
-    table=Table("wave64", ENTRIES, {"m": ("", "")}),
+    make_table=lambda: Table("wave64", ENTRIES, {"m": ("", "")}),
     views={},
     arguments=("s4", "s6"),
     mask_class="general",

@@ -1,13 +1,18 @@
 """The kernels: generators that speak only a machine's instruction table, one source for all machines."""
 
-from regweave.kernels.activations import activate, activate_all, operation_counts
-from regweave.kernels.arguments import STREAM, chain_arguments
-from regweave.kernels.chain import chain_kernel, chain_plan
-from regweave.kernels.gemm import GemmArguments, gemm_kernel, gemm_packing
-from regweave.kernels.packing import PackArguments, PackedStage, PackStep, packing_kernel, packing_steps
-from regweave.kernels.plan import ChainPlan
-from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
-from regweave.kernels.vectormath import CountingMath, NumpyMath, VectorMath
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.kernels.activations import activate, activate_all, operation_counts
+    from regweave.kernels.arguments import STREAM, chain_arguments
+    from regweave.kernels.chain import chain_kernel
+    from regweave.kernels.gemm import GemmArguments, gemm_kernel, gemm_packing
+    from regweave.kernels.packing import PackArguments, PackedStage, PackStep, packing_kernel, packing_steps
+    from regweave.kernels.plan import ChainPlan, chain_plan
+    from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
+    from regweave.kernels.vectormath import CountingMath, NumpyMath, VectorMath
 
 __all__ = [
     "STREAM",
@@ -33,3 +38,15 @@ __all__ = [
     "run_arguments",
     "sweep_kernel",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    activations=("activate", "activate_all", "operation_counts"),
+    arguments=("STREAM", "chain_arguments"),
+    chain=("chain_kernel",),
+    gemm=("GemmArguments", "gemm_kernel", "gemm_packing"),
+    packing=("PackArguments", "PackStep", "PackedStage", "packing_kernel", "packing_steps"),
+    plan=("ChainPlan", "chain_plan"),
+    sweeps=("RunStructure", "run_arguments", "sweep_kernel"),
+    vectormath=("CountingMath", "NumpyMath", "VectorMath"),
+)

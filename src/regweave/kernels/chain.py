@@ -12,36 +12,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from regweave.assembly import Listing
-from regweave.errors import UnsupportedError
 from regweave.kernels.arguments import chain_arguments
-from regweave.kernels.epilogue import MOST_TENSORS
-from regweave.kernels.geometry import geometry_of
 from regweave.kernels.pixels import PixelsDriver
-from regweave.kernels.plan import ChainPlan, plan_chain
+from regweave.kernels.plan import chain_plan
 from regweave.kernels.rows import RowsDriver
 from regweave.kernels.workspace import Workspace
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Signature
-
-
-def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
-    """The plan that `chain_kernel` follows. UnsupportedError: blocks that do not fit, too many extras."""
-    geometry = geometry_of(machine.name)
-    misfit = signature.block % geometry.lanes or signature.block > geometry.columns
-    if signature.order == "blocked" and misfit:
-        raise UnsupportedError(
-            f"blocks of {signature.block} channels on {machine.name}",
-            expected=f"a multiple of {geometry.lanes}, at most {geometry.columns}",
-        )
-    for stage, epilogue in enumerate(signature.epilogues):
-        tensors = sum(op.operand == "tensor" for op in epilogue)
-        if tensors > MOST_TENSORS:
-            raise UnsupportedError(
-                f"{tensors} extra tensors in one epilogue",
-                where=f"stage {stage}",
-                expected=f"at most {MOST_TENSORS}",
-            )
-    return plan_chain(signature, geometry)
 
 
 @lru_cache(maxsize=64)

@@ -22,8 +22,6 @@ from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Elementwise
 
-#: Extra tensors that one epilogue may read: each needs a pointer in a register.
-MOST_TENSORS = 4
 #: Operations per vector up to which an epilogue is written out for a whole tile.
 _CHEAP = 4
 #: Vector registers that such work takes beside the tile and shared constants: a mask, a result or constant.

@@ -23,11 +23,11 @@ from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.division import divide_up, share_rows_or_panels, take_rows
-from regweave.kernels.epilogue import MOST_TENSORS, Columns, Epilogue
+from regweave.kernels.epilogue import Columns, Epilogue
 from regweave.kernels.geometry import Geometry, geometry_of
 from regweave.kernels.packing import PackStep
 from regweave.kernels.places import Strided
-from regweave.kernels.plan import SINGLE_ROWS
+from regweave.kernels.plan import MOST_TENSORS, SINGLE_ROWS
 from regweave.kernels.scalars import Rows
 from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace

@@ -23,13 +23,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.assembly import Builder, Listing
 from regweave.kernels.plan import ChainPlan
-from regweave.machines.x86 import VectorMachine
 from regweave.operators import Chain, Stage
+
+if TYPE_CHECKING:
+    from regweave.assembly import Listing
+    from regweave.machines.x86 import VectorMachine
 
 
 class PackArguments(ctypes.Structure):
@@ -122,6 +125,8 @@ def _pack_stage(stage: Stage, widths: Sequence[int], interleaved: bool) -> Packe
 @cache
 def packing_kernel(machine: VectorMachine) -> Listing:
     """The copying kernel `void pack(const PackArguments *)` of a machine."""
+    from regweave.assembly import Builder
+
     b = Builder(machine, name="rw_pack", arguments=("args",))
 
     def field(name: str):

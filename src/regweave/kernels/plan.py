@@ -14,9 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from regweave.kernels.geometry import Geometry, Panel
+from regweave.errors import UnsupportedError
+from regweave.kernels.geometry import Geometry, Panel, geometry_of
 from regweave.operators import Signature
+
+if TYPE_CHECKING:
+    from regweave.machines.x86 import VectorMachine
+
+#: Extra tensors that one epilogue may read: each needs a pointer in a register.
+MOST_TENSORS = 4
 
 #: Rows of one block of several stages: fewer fetch weights too often, more gain nothing.
 _FEWEST_ROWS, _MOST_ROWS = 24, 96
@@ -50,11 +58,25 @@ class ChainPlan:
         return self.geometry.scalars, self.geometry.columns
 
 
-def plan_chain(signature: Signature, geometry: Geometry) -> ChainPlan:
-    """The plan for a chain's structure; pure arithmetic."""
-    return (
-        _plan_pixels(signature, geometry) if signature.order == "pixels" else _plan_rows(signature, geometry)
-    )
+def chain_plan(signature: Signature, machine: VectorMachine) -> ChainPlan:
+    """The plan that a chain's kernel follows. UnsupportedError: blocks that do not fit, too many extras."""
+    geometry = geometry_of(machine.name)
+    misfit = signature.block % geometry.lanes or signature.block > geometry.columns
+    if signature.order == "blocked" and misfit:
+        raise UnsupportedError(
+            f"blocks of {signature.block} channels on {machine.name}",
+            expected=f"a multiple of {geometry.lanes}, at most {geometry.columns}",
+        )
+    for stage, epilogue in enumerate(signature.epilogues):
+        tensors = sum(op.operand == "tensor" for op in epilogue)
+        if tensors > MOST_TENSORS:
+            raise UnsupportedError(
+                f"{tensors} extra tensors in one epilogue",
+                where=f"stage {stage}",
+                expected=f"at most {MOST_TENSORS}",
+            )
+    plan = _plan_pixels if signature.order == "pixels" else _plan_rows
+    return plan(signature, geometry)
 
 
 def computed_columns(signature: Signature, stage: int) -> int:

@@ -7,16 +7,20 @@ analysis and allocation stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from regweave.machines.forms import Table
 from regweave.machines.machine import Machine
+
+if TYPE_CHECKING:
+    from regweave.machines.forms import Table
 
 
 @dataclass(frozen=True, eq=False)
 class AssemblyMachine(Machine):
-    """A machine with an instruction table.
+    """A machine with an instruction table, which `make_table` makes when it is first asked for.
 
     `views[v][register]` is the register's name under view v. `arguments` are the registers of a function's
     arguments, in order: the reserved keywords. `mask_class` is the class that holds lane masks. `repeats` is
@@ -24,13 +28,18 @@ class AssemblyMachine(Machine):
     `frame_register` is the general register that a function with a stack gives up, `result` the one that a C
     function returns an integer in."""
 
-    table: Table = field(kw_only=True, repr=False)
+    make_table: Callable[[], Table] = field(kw_only=True, repr=False)
     views: Mapping[str, Mapping[str, str]] = field(kw_only=True, repr=False)
     arguments: tuple[str, ...] = field(kw_only=True)
     mask_class: str = field(kw_only=True)
     repeats: int = field(kw_only=True)
     frame_register: str = field(kw_only=True)
     result: str = field(kw_only=True)
+
+    @cached_property
+    def table(self) -> Table:
+        """The instructions by name."""
+        return self.make_table()
 
     @property
     def vector_bytes(self) -> int:

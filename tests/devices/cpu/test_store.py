@@ -99,7 +99,7 @@ def test_everything_counts_in_a_key(monkeypatch):
 
 def test_sources_that_changed_since_they_were_loaded_give_no_key(monkeypatch):
     assert keys._sources() is not None
-    monkeypatch.setattr("regweave.LOADED_AT", 0)
+    monkeypatch.setattr("regweave.lazy.LOADED_AT", 0)
     assert keys._sources.__wrapped__() is None
     monkeypatch.undo()
     monkeypatch.setattr(keys, "_FOLDERS", ("nowhere",))

@@ -17,13 +17,13 @@ import os
 from collections.abc import Sequence
 from functools import cache
 
-import regweave
+from regweave import lazy
 from regweave.devices.cpu import llvm
 
 #: Changes with what is kept, and with the options that LLVM is given.
 FORMAT = 1
-#: Where generators of code, and all that they use, are.
-_FOLDERS = ("assembly", "cascades", "kernels", "machines", "machines/x86", "operators")
+#: Where generators of code, and all that they use, are; the package itself for its version.
+_FOLDERS = ("", "assembly", "cascades", "kernels", "machines", "machines/x86", "operators")
 
 
 def text_key(text: str, names: Sequence[str], features: Sequence[str] = ()) -> bytes | None:
@@ -64,8 +64,8 @@ def _assembler() -> tuple[int, ...] | None:
 @cache
 def _sources() -> str | None:
     """A hash over name, size and times of the source files; None if one changed since they were loaded."""
-    root = os.path.dirname(regweave.__file__)
-    found = [root, regweave.__version__]
+    root = os.path.dirname(lazy.__file__)
+    found = [root]
     try:
         for folder in _FOLDERS:
             with os.scandir(os.path.join(root, folder)) as entries:
@@ -73,7 +73,7 @@ def _sources() -> str | None:
                     if not entry.name.endswith(".py"):
                         continue
                     status = entry.stat()
-                    if status.st_ctime_ns >= regweave.LOADED_AT:
+                    if status.st_ctime_ns >= lazy.LOADED_AT:
                         return None
                     found.append(
                         f"{folder}/{entry.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"

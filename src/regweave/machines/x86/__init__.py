@@ -1,8 +1,13 @@
 """x86-64 processors: AVX-512 and AVX2 with one instruction vocabulary."""
 
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
 from regweave.machines.x86.features import detect, processor_features, supports
-from regweave.machines.x86.general import CALLER_SAVED, CONDITIONS
-from regweave.machines.x86.machine import AVX2, AVX512, VectorMachine
+from regweave.machines.x86.machine import AVX2, AVX512, CALLER_SAVED, VectorMachine
+
+if TYPE_CHECKING:
+    from regweave.machines.x86.general import CONDITIONS
 
 __all__ = [
     "AVX2",
@@ -14,3 +19,5 @@ __all__ = [
     "processor_features",
     "supports",
 ]
+
+__getattr__ = lazy_names(__name__, general=("CONDITIONS",))

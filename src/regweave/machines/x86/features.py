@@ -6,28 +6,28 @@ the registers that the feature uses, which the processor's CPUID alone does not 
 
 from __future__ import annotations
 
+import os
 import platform
 from functools import cache
-from pathlib import Path
 
 from regweave.machines.x86.machine import AVX2, AVX512, VectorMachine
 
-CPUINFO = Path("/proc/cpuinfo")
+CPUINFO = "/proc/cpuinfo"
 
 
 @cache
-def processor_features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
+def processor_features(cpuinfo: str | os.PathLike[str] = CPUINFO) -> frozenset[str]:
     """The features of the first processor listed; none where there is no such list, or no x86-64."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return frozenset()
     try:
-        text = cpuinfo.read_text()
+        with open(cpuinfo, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                key, _, value = line.partition(":")
+                if key.strip() == "flags":
+                    return frozenset(value.split())
     except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "flags":
-            return frozenset(value.split())
+        pass
     return frozenset()
 
 

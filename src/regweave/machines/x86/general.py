@@ -26,9 +26,6 @@ CONDITIONS = {
     "not_negative": "ns",
 }
 
-#: What a call may destroy under the System V convention, beside the vector and mask registers.
-CALLER_SAVED = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
-
 
 def _two(name: str, mnemonic: str, help: str, flags: str = "set") -> Instruction:
     """`d = d op source`, source a register, memory or an immediate."""

@@ -8,15 +8,15 @@ runs on both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from regweave.machines.forms import Table
-from regweave.machines.instructions import Instruction, Pattern
 from regweave.machines.machine import RegisterClass
 from regweave.machines.target import AssemblyMachine
-from regweave.machines.x86.general import CALLER_SAVED, GENERAL, SHARED
-from regweave.machines.x86.vector import vector_table
+
+if TYPE_CHECKING:
+    from regweave.machines.forms import Table
 
 #: 64-bit names in the order of handing out: first those that a function may change freely.
 _GENERAL = (
@@ -37,6 +37,8 @@ _GENERAL = (
     "rbp",
 )
 _SAVED = frozenset(("rbx", "rbp", "r12", "r13", "r14", "r15"))
+#: System V: what a call may destroy, beside the vector and mask registers.
+CALLER_SAVED = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 #: System V: the registers of the first six integer or pointer arguments.
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 
@@ -102,23 +104,6 @@ class VectorMachine(AssemblyMachine):
         return enter, leave
 
 
-def _merge(vector: Iterable[Instruction]) -> tuple[Instruction, ...]:
-    """Vector and general entries in one table; an entry of both has the patterns of both."""
-    shared = dict(SHARED)
-    merged = []
-    for entry in vector:
-        general = shared.pop(entry.name, None)
-        if general is not None:
-            entry = Instruction(
-                entry.name,
-                entry.patterns + general.patterns,
-                entry.meaning,
-                f"{entry.help}; general: {general.help}",
-            )
-        merged.append(entry)
-    return (*merged, *shared.values(), *GENERAL)
-
-
 def _machine(
     name: str,
     title: str,
@@ -129,30 +114,13 @@ def _machine(
     masks: RegisterClass | None,
 ) -> VectorMachine:
     vectors = tuple(f"{prefix}mm{i}" for i in range(count))
-    size = {"z": "zmmword", "y": "ymmword"}[prefix]
-    wide = masks is not None
-    memory = {
-        "m": (f"{size} ptr ", ""),
-        "s": ("dword ptr ", ""),
-        "q": ("qword ptr ", ""),
-        "d": ("xmmword ptr ", ""),
-        "w": ("word ptr ", ""),
-        "a": ("", ""),
-        "b": ("dword ptr ", f"{{1to{lanes}}}" if wide else ""),
-        "#": ("dword ptr ", f"{{1to{lanes}}}") if wide else (f"{size} ptr ", ""),
-    }
-    calls = Instruction(
-        "call_pointer",
-        (
-            Pattern(
-                "function:r",
-                "call %0",
-                clobbers=(*CALLER_SAVED, *vectors, *(masks.registers if masks else ())),
-                flags="lost",
-            ),
-        ),
-        help="call a C function; its arguments stand in variables pinned to the argument registers",
-    )
+
+    def make_table() -> Table:
+        from regweave.machines.x86.table import x86_table
+
+        clobbers = (*CALLER_SAVED, *vectors, *(masks.registers if masks else ()))
+        return x86_table(name, lanes, clobbers, wide=masks is not None)
+
     views = _general_views()
     views["x"] = {vector: f"xmm{i}" for i, vector in enumerate(vectors)}
     views["y"] = {vector: f"ymm{i}" for i, vector in enumerate(vectors)}
@@ -167,9 +135,9 @@ def _machine(
         title,
         lanes,
         classes,
-        table=Table(name, (*_merge(vector_table(wide)), calls), memory, moves=("vmovaps", "mov")),
-        mask_class="mask" if wide else "vector",
-        repeats=1 if wide else lanes,
+        make_table=make_table,
+        mask_class="mask" if masks else "vector",
+        repeats=1 if masks else lanes,
         features=features,
         views=views,
         arguments=_ARGUMENTS,
