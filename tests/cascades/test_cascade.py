@@ -33,13 +33,22 @@ def test_example(floats: Floats, isa: str) -> None:
     np.testing.assert_allclose(layers(x), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_weights_are_taken_once(floats: Floats) -> None:
-    weights = [floats(10, 20), floats(20, 6)]
-    layers = regweave.cascade(weights)
+def test_weights_are_taken_once(floats: Floats, isa: str) -> None:
+    weights, bias = [floats(10, 20), floats(20, 6)], floats(6)
+    layers = regweave.cascade(weights, [None, bias], isa=isa)
     x = floats(5, 10)
     before = layers(x)
-    weights[0][:] = 0
+    weights[0][:] = bias[:] = 0
     np.testing.assert_array_equal(layers(x), before)
+
+
+def test_matrix_objects_are_arrays(floats: Floats, isa: str) -> None:
+    """np.matrix multiplies with *: only its memory counts."""
+    w, x = floats(10, 10), floats(4, 10)
+    expected = regweave.cascade([w, w], activations="silu", isa=isa)(x)
+    got = regweave.cascade([w.view(np.matrix)] * 2, activations="silu", isa=isa)(x.view(np.matrix))
+    assert type(got) is np.ndarray
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_leading_dimensions_are_rows(layers: CompiledChain, floats: Floats) -> None:
@@ -164,6 +173,7 @@ def test_tensors_that_cannot_be_taken(layers: CompiledChain) -> None:
         (torch.zeros(3, 10, dtype=torch.float16), "float16"),
         (torch.zeros(3, 10, dtype=torch.bfloat16), "bfloat16"),
         (torch.zeros(3, 10, device="meta"), "meta"),
+        (torch._neg_view(torch.ones(3, 10)), r"resolve_neg\(\)"),
     ):
         with pytest.raises(InputError, match=message):
             layers(tensor)
@@ -181,9 +191,25 @@ class _OnAnotherDevice:
         return 2, 0
 
 
+class _Liar:
+    """An object whose own code fails."""
+
+    def __dlpack__(self, **_: Any) -> object:
+        raise AttributeError("lost")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _HalfATensor:
+    __dlpack__ = None
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (_Liar(), "_Liar cannot be shared: lost"),
+        (_HalfATensor(), "_HalfATensor cannot be shared"),
         (np.zeros((3, 10)), r"float64.*astype\(numpy.float32\)"),
         (np.zeros((3, 10), ">f4"), "foreign byte order"),
         (np.zeros((3, 10), np.float16), "float16"),
@@ -238,7 +264,12 @@ W = np.ones((4, 4), np.float32)
         (lambda: regweave.cascade([W, W], [W[0]]), "1 biases for 2 layers"),
         (lambda: regweave.cascade([W, W], [W[0], W[0, :3]]), r"biases\[1\].*\[4\]"),
         (lambda: regweave.cascade([W, W], W[0]), "ndarray"),
-        (lambda: regweave.cascade([W, W], activations="rleu"), "nearest: relu"),
+        (lambda: regweave.cascade([W, W], activations="rleu"), r"at activations\[0\].*nearest: relu"),
+        (lambda: regweave.cascade([W, W], activations=np.tanh), r"at activations\[0\].*one of.*tanh"),  # type: ignore[arg-type]
+        (lambda: regweave.cascade([W, W], activations=["relu", Relu]), r"activations\[1\].*like Relu\(\)"),  # type: ignore[list-item]
+        (lambda: regweave.cascade([W, W], activations=b"ab"), "activations is bytes"),  # type: ignore[arg-type]
+        (lambda: regweave.cascade([W, W], activations="clip:,6"), "wrong parameters ',6'"),
+        (lambda: regweave.cascade([W, W], threads=np.ones(1, int)), "not a number of threads"),  # type: ignore[arg-type]
         (lambda: regweave.cascade([W, W], activations=["relu"]), "1 activations for 2 layers"),
         (lambda: regweave.cascade([W, W], threads=0), "0 threads"),
         (lambda: regweave.cascade([W, W], threads=-1), "-1 threads"),

@@ -129,6 +129,17 @@ def test_wrong_extra_inputs(floats: Floats, isa: str) -> None:
         compiled(x)
     with pytest.raises(InputError, match=r"\[4, 24\]"):
         compiled(x, (floats(4, 12), floats(4, 23)))
+    for wrong in (floats(4, 12), None, 5):
+        with pytest.raises(InputError, match="expected a tuple of 2 arrays"):
+            compiled(x, wrong)  # type: ignore[arg-type]
+
+
+def test_images_of_one_pixel_use_the_weights_as_they_were(floats: Floats, isa: str) -> None:
+    weight, x = floats(8, 8), floats(2, 8, 1)
+    chain = Chain((Stage(weight), Stage(weight)), "pixels")
+    compiled, expected = compile_chain(chain, isa=isa), chain.reference(x)
+    weight[:] = 0
+    np.testing.assert_allclose(compiled(x), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("order", ["rows", "pixels"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import regweave
+from regweave.cascades import products
 from regweave.errors import InputError
 from regweave.operators import Gelu
 
@@ -65,6 +69,49 @@ def test_biases(floats: Floats, isa: str) -> None:
     for shape in ((70,), (1, 70), (8, 70), (8, 1), (1,), (), (1, 1)):
         bias = floats(*shape)
         _close(regweave.gemm(a, b, bias, "relu", isa=isa), np.maximum(plain + bias, 0))
+    square = floats(5, 8)  # as many rows as columns: a column is still a column
+    column = floats(8, 1)
+    _close(regweave.gemm(a, square, column, isa=isa), a.astype(float) @ square + column)
+    with pytest.raises(InputError, match=r"\[8, 1\]"):
+        regweave.gemm(a[:3], square, column, isa=isa)
+
+
+def test_first_calls_from_several_threads(floats: Floats) -> None:
+    """Of kernels made by several threads at once one is kept; the others stay while they are called."""
+    a, b = floats(300, 64), floats(64, 64)
+    wrong = []
+
+    def work(slope: float) -> None:
+        for step in range(5):
+            word = f"leaky_relu:{slope + step / 100}"
+            if not np.array_equal(
+                regweave.gemm(a, b, None, word, threads=1), regweave.gemm(a, b, None, word)
+            ):
+                wrong.append(word)
+
+    callers = [threading.Thread(target=work, args=(0.3,)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_a_kernel_lives_while_it_is_called(floats: Floats, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, alive = products.loaded_gemm, []
+
+    def load(*key: Any) -> Any:
+        function = copy.copy(loaded(*key))  # nobody else holds this one
+        alive.append(weakref.ref(function))
+        return function
+
+    def run(*arguments: Any) -> None:
+        alive.append(alive[0]() is not None)
+
+    monkeypatch.setattr(products, "loaded_gemm", load)
+    monkeypatch.setattr(products, "run", run)
+    regweave.gemm(floats(3, 4), floats(4, 5), threads=1)
+    assert alive[1:] == [True]
 
 
 def test_leading_dimensions(floats: Floats, isa: str) -> None:

@@ -191,6 +191,31 @@ def test_callers_that_move_about(kernel: cpu.Function) -> None:
     assert (counts[1:4] == 2 * len(usable)).all()
 
 
+def test_more_threads_than_make_sense(kernel: cpu.Function) -> None:
+    counts = np.zeros(10, np.int64)
+    before = len(os.listdir("/proc/self/task"))
+    for many in (10**6, 10**30):
+        run(kernel.address, counts.ctypes.data, 9, many)
+    assert (counts[1:] == 2).all()
+    assert len(os.listdir("/proc/self/task")) - before < max(usable_processors(), 4)
+
+
+def test_fewer_threads_than_asked_for(kernel: cpu.Function, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = threads._start_thread, []
+
+    def start_one(*arguments: int) -> None:
+        if started:
+            raise DeviceError("no more")
+        started.append(start(*arguments))
+
+    monkeypatch.setattr(threads, "_start_thread", start_one)
+    monkeypatch.setattr(threads, "_crews", {})
+    counts = np.zeros(5, np.int64)
+    run(kernel.address, counts.ctypes.data, 4, 4)
+    assert (counts[1:] == 1).all()
+    assert len(started) == 1
+
+
 def test_more_threads_than_the_system_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     class Libc:
         @staticmethod

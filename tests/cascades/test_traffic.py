@@ -8,6 +8,7 @@ import pytest
 
 from regweave.cascades import Costs, estimate, host_costs, traffic
 from regweave.cascades.traffic import cache_bytes
+from regweave.errors import InputError
 
 COSTS = Costs(110e9, 1 << 20, 32 << 20, 150e9, 60e9, 30e9)
 
@@ -52,6 +53,14 @@ def test_threads_share_the_work() -> None:
     one = estimate((64, 64, 64), 100_000, block=96, costs=COSTS)
     two = estimate((64, 64, 64), 100_000, block=96, threads=2, costs=COSTS)
     assert 0.4 < two.fused / one.fused < 0.6
+
+
+@pytest.mark.parametrize(("widths", "rows"), [((), 1), ((8,), 1), ((8, 0), 1), ((8, 8), -1)])
+def test_no_chain(widths: tuple[int, ...], rows: int) -> None:
+    with pytest.raises(InputError, match="widths"):
+        traffic(widths, rows)
+    with pytest.raises(InputError, match="widths"):
+        estimate(widths, rows, block=96)
 
 
 def test_this_machine() -> None:

@@ -40,6 +40,45 @@ def _stages(rng: np.random.Generator) -> tuple[Stage, Stage]:
     )
 
 
+def test_stages_never_change(rng: np.random.Generator) -> None:
+    weight, bias = _f32(rng, 5, 20), _f32(rng, 20)
+    stage = Stage(weight, (ChannelAdd(),), (bias,))
+    run = ElementwiseRun((ChannelAdd(),), (bias,))
+    before = Chain((stage,)).reference(np.eye(5)), run.reference(np.eye(20))
+    weight[:] = bias[:] = 0
+    np.testing.assert_array_equal(Chain((stage,)).reference(np.eye(5)), before[0])
+    np.testing.assert_array_equal(run.reference(np.eye(20)), before[1])
+    assert Stage(stage.weight).weight is stage.weight
+    fixed = np.frombuffer(bytes(32), np.float32).reshape(4, 2)
+    assert np.shares_memory(Stage(fixed).weight, fixed)
+    view = weight[:]
+    view.flags.writeable = False
+    assert not np.shares_memory(Stage(view).weight, weight)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Chain(5),  # type: ignore[arg-type]
+        lambda: Chain((5,)),  # type: ignore[arg-type]
+        lambda: Chain((Stage(np.ones((8, 8), np.float32)),), "blocked", 8.5),  # type: ignore[arg-type]
+        lambda: Chain((Stage(np.ones((8, 8), np.float32)),), "blocked", "8"),  # type: ignore[arg-type]
+        lambda: Stage(np.ones((8, 8), np.float32), Relu()),  # type: ignore[arg-type]
+        lambda: Stage(np.ones((8, 8), np.float32), ("relu",)),  # type: ignore[arg-type]
+        lambda: Stage(np.ones((8, 8), np.float32), (ChannelAdd(),), 5),  # type: ignore[arg-type]
+        lambda: ElementwiseRun(Relu()),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_list(make: Callable[[], object]) -> None:
+    with pytest.raises(InputError, match="expected"):
+        make()
+
+
+def test_zero_has_no_sign_in_parameters() -> None:
+    """-0.0 equals 0.0, so a kernel made for one would serve the other."""
+    assert np.signbit(MulScalar(-0.0).value) == 0
+
+
 def test_rows(rng: np.random.Generator) -> None:
     first, second = _stages(rng)
     chain = Chain((first, second))

@@ -31,8 +31,8 @@ _LINE = 64
 def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
     """`value`'s memory as a float32 ndarray, and the function that makes a result of the same kind.
 
-    Errors: InputError for other element types, other devices, tensors that record gradients, and what is no
-    array at all.
+    Errors: InputError for other element types, other devices, tensors that record gradients or a pending
+    negation, and what is no array at all.
     """
     if isinstance(value, np.ndarray):
         # numpy.ma is loaded when it is named: 15 ms that plain arrays need not pay
@@ -41,7 +41,7 @@ def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
                 "a masked array", where=where, expected="plain values", fix="fill the masked ones"
             )
         _check_dtype(value.dtype, where, "numpy")
-        return value, _as_it_is
+        return np.asarray(value), _as_it_is  # of a subclass only the memory: np.matrix multiplies with *
     if not hasattr(value, "__dlpack__"):
         raise InputError(
             f"{type(value).__name__} is not an array",
@@ -55,22 +55,27 @@ def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
             where=where,
             fix="give tensor.detach()",
         )
+    if getattr(value, "is_neg", bool)():
+        raise InputError(  # torch hands out such memory as it lies, with all signs reversed
+            "the tensor is a negation that has not been carried out",
+            where=where,
+            fix="give tensor.resolve_neg()",
+        )
     try:
-        if value.__dlpack_device__()[0] not in _DLPACK_CPU:
-            raise InputError(
-                f"the tensor is on {getattr(value, 'device', 'another device')}",
-                where=where,
-                expected="a tensor in the CPU's memory",
-                fix="give tensor.cpu()",
-            )
-        array = np.from_dlpack(value)
-    except InputError:
-        raise
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        on_cpu = value.__dlpack_device__()[0] in _DLPACK_CPU
+        array = np.from_dlpack(value) if on_cpu else None
+    except Exception as error:  # whatever foreign code raises
         kind = getattr(value, "dtype", type(value).__name__)
         raise InputError(
             f"{kind} cannot be shared: {error}", where=where, expected="a float32 tensor in the CPU's memory"
         ) from None
+    if array is None:
+        raise InputError(
+            f"the tensor is on {getattr(value, 'device', 'another device')}",
+            where=where,
+            expected="a tensor in the CPU's memory",
+            fix="give tensor.cpu()",
+        )
     _check_dtype(array.dtype, where, type(value).__module__.partition(".")[0])
     return array, _wrap_for(value)
 
@@ -124,6 +129,20 @@ def contiguous(array: np.ndarray, shape: Sequence[int], where: str) -> np.ndarra
     if array.shape != tuple(shape):
         raise InputError(f"the shape is {list(array.shape)}", where=where, expected=str(list(shape)))
     return np.require(array, requirements=("C", "A"))
+
+
+def take_extras(extras: Any, count: int) -> list[np.ndarray]:
+    """The memory of the extra inputs, which must be `count` arrays in a tuple or list. Errors: InputError."""
+    if not isinstance(extras, (tuple, list)):
+        raise InputError(
+            f"extras is {type(extras).__name__}",
+            where="extras",
+            expected=f"a tuple of {count} arrays",
+            fix="write (array,) for a single one" if count else "this call takes none",
+        )
+    if len(extras) != count:
+        raise InputError(f"{len(extras)} extra inputs", where="extras", expected=str(count))
+    return [take(extra, f"extras[{index}]")[0] for index, extra in enumerate(extras)]
 
 
 def aligned_bytes(size: int) -> np.ndarray:

@@ -72,11 +72,13 @@ def cascade(
 
 
 def _per_layer(given: Any, layers: int, where: str) -> list[Any]:
-    """One value per layer: a single activation (or None) counts for all."""
-    if given is None or isinstance(given, (str, Elementwise)):
+    """One value per layer: a single activation, also what is none (a function), or None counts for all."""
+    if given is None or isinstance(given, (str, Elementwise)) or callable(given):
         return [given] * layers
-    if not isinstance(given, Sequence):
-        raise InputError(f"{where} is {type(given).__name__}", where=where, expected="one per layer, or None")
+    if not isinstance(given, Sequence) or isinstance(given, bytes):
+        raise InputError(
+            f"{where} is {type(given).__name__}", where=where, expected="a list, one per layer, or None"
+        )
     if len(given) != layers:
         raise InputError(f"{len(given)} {where} for {layers} layers", where=where, expected="one per layer")
     return list(given)
@@ -95,7 +97,7 @@ def _stage(weight: Any, bias: Any, word: Activation, index: int) -> Stage:
     if bias is not None:
         ops.append(ChannelAdd())
         operands.append(bias_vector(bias, array.shape[1], f"biases[{index}]"))
-    op = activation(word)
+    op = activation(word, f"activations[{index}]")
     if op is not None:
         ops.append(op)
         operands.append(None)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from regweave.cascades import portable
-from regweave.cascades.arrays import aligned_empty, as_rows, contiguous, take, take_out
+from regweave.cascades.arrays import aligned_empty, as_rows, contiguous, take, take_extras, take_out
 from regweave.cascades.device import choose_machine
 from regweave.cascades.native import NativeChain
 from regweave.cascades.plan import CascadePlan, seams
@@ -112,11 +112,7 @@ class CompiledChain:
         InputError for wrong shapes, element types or devices.
         """
         given, wrap = take(x, "x")
-        if len(extras) != self.chain.extra_inputs:
-            raise InputError(
-                f"{len(extras)} extra inputs", where="extras", expected=str(self.chain.extra_inputs)
-            )
-        beside = [take(extra, f"extras[{index}]")[0] for index, extra in enumerate(extras)]
+        beside = take_extras(extras, self.chain.extra_inputs)
         shape = self.result_shape(given.shape)
         if out is None:
             result = aligned_empty(shape)
@@ -210,4 +206,6 @@ def compile_chain(chain: Chain, *, threads: int | None = 1, isa: str | None = No
     UnsupportedError.
     """
     count = thread_count(threads)
+    if not isinstance(chain, Chain):
+        raise InputError(f"{chain!r} is no chain", where="chain", expected="a regweave.operators.Chain")
     return CompiledChain(chain, count, choose_machine(isa))

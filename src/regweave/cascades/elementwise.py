@@ -9,18 +9,17 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from regweave.cascades import portable
-from regweave.cascades.arrays import aligned_empty, contiguous, take, take_out
+from regweave.cascades.arrays import aligned_empty, contiguous, take, take_extras, take_out
 from regweave.cascades.device import choose_machine
+from regweave.cascades.native import NativeRun
 from regweave.cascades.threads import run, thread_count
-from regweave.devices import cpu
 from regweave.errors import InputError, UnsupportedError
-from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
+from regweave.kernels import RunStructure
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import ElementwiseRun
 
@@ -35,15 +34,7 @@ class CompiledRun:
         self.run = work
         self.threads = threads
         self.device = "portable" if machine is None else machine.name
-        self._kernel: cpu.Function | None = None
-        if machine is not None:
-            self._structure = _structure(work)
-            self._kernel = _loaded(self._structure, machine)
-            self._vectors = [
-                _whole_vectors(operand, machine.lanes)
-                for operand in work.operands
-                if isinstance(operand, np.ndarray)
-            ]
+        self.native = None if machine is None else NativeRun(_structure(work), work.operands, machine)
 
     def __repr__(self) -> str:
         return f"<compiled {' '.join(map(str, self.run.ops))}; {self.device}>"
@@ -51,14 +42,14 @@ class CompiledRun:
     @property
     def entry(self) -> int:
         """The address of `void kernel(const Args *, size_t part)`; UnsupportedError if portable."""
-        return self._native().address
+        return self._required_native().entry
 
-    def _native(self) -> cpu.Function:
-        if self._kernel is None:
+    def _required_native(self) -> NativeRun:
+        if self.native is None:
             raise UnsupportedError(
                 "the portable device has no kernel to be called by address", fix="call the run with arrays"
             )
-        return self._kernel
+        return self.native
 
     def bind(
         self, x: int, y: int, extras: Sequence[int] = (), *, rows: int, batch: int = 1, parts: int = 1
@@ -68,13 +59,10 @@ class CompiledRun:
         `rows` is the number of elements without a channel axis, of rows with axis "last", and of pixels of
         one image with axis "first"; `batch` the number of images.
         """
-        self._native()
-        arguments: Any = run_arguments(self._structure)()
+        arguments: Any = self._required_native().arguments()
         arguments.x, arguments.y, arguments.rows, arguments.batch, arguments.parts = x, y, rows, batch, parts
         for index, extra in enumerate(extras):
             arguments.extras[index] = extra
-        for index, vector in enumerate(self._vectors):
-            arguments.weights[index] = vector.ctypes.data
         return arguments
 
     def __call__(self, x: Any, extras: Sequence[Any] = (), *, out: Any = None) -> Any:
@@ -83,16 +71,10 @@ class CompiledRun:
         Each extra input has x's shape. Errors: InputError for wrong shapes, element types or devices.
         """
         given, wrap = take(x, "x")
-        if len(extras) != self.run.extra_inputs:
-            raise InputError(
-                f"{len(extras)} extra inputs", where="extras", expected=str(self.run.extra_inputs)
-            )
+        beside = take_extras(extras, self.run.extra_inputs)
         self._check(given.shape)
         values = contiguous(given, given.shape, "x")
-        beside = [
-            contiguous(take(extra, f"extras[{index}]")[0], given.shape, f"extras[{index}]")
-            for index, extra in enumerate(extras)
-        ]
+        beside = [contiguous(extra, given.shape, f"extras[{index}]") for index, extra in enumerate(beside)]
         if out is None:
             result = aligned_empty(given.shape)
             self._fill(values, beside, result)
@@ -119,7 +101,7 @@ class CompiledRun:
     def _fill(self, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray) -> None:
         if y.size == 0:
             return
-        if self._kernel is None:
+        if self.native is None:
             portable.run_elementwise(self.run, x, extras, y)
             return
         rows, batch = x.size, 1
@@ -148,21 +130,11 @@ def compile_elementwise(
     Errors: InputError; UnsupportedError for more operands than one kernel takes.
     """
     count = thread_count(threads)
+    if not isinstance(work, ElementwiseRun):
+        raise InputError(f"{work!r} is no run", where="work", expected="a regweave.operators.ElementwiseRun")
     return CompiledRun(work, count, choose_machine(isa))
 
 
 def _structure(work: ElementwiseRun) -> RunStructure:
     form = "flat" if work.channels is None else "rows" if work.axis == "last" else "planes"
     return RunStructure(work.ops, work.signature.extras, form, work.channels or 0)
-
-
-def _whole_vectors(operand: np.ndarray, lanes: int) -> np.ndarray:
-    """A channel operand, padded with zeros to whole vectors."""
-    padded = np.zeros(-(-operand.size // lanes) * lanes, np.float32)
-    padded[: operand.size] = operand
-    return padded
-
-
-@lru_cache(maxsize=64)
-def _loaded(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
-    return cpu.load(sweep_kernel(structure, machine))

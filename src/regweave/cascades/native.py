@@ -1,16 +1,19 @@
-"""A chain as machine code: its kernel loaded, its weights packed, ready to be called by address.
+"""Chains and element-wise runs as machine code: kernel loaded, constants in place, to be called by address.
 
     native = NativeChain(chain, machine)
     arguments = native.arguments()            the kernel's Args with the packed weights filled in
     arguments.x, arguments.y, ... = ...       see kernels/arguments.py
     run(native.entry, ctypes.addressof(arguments), parts, threads)
 
-Kernels depend on a chain's structure alone and are kept, so a second chain of equal structure only packs.
+`NativeRun(structure, operands, machine)` is the same for element-wise work. Kernels depend on structure alone
+and are kept, so a second chain of equal structure only packs. Only the most recent ones, though: whoever uses
+an address keeps the function that it is of until the call is over.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -19,19 +22,34 @@ from regweave.cascades.arrays import aligned_bytes
 from regweave.devices import cpu
 from regweave.kernels import (
     ChainPlan,
+    RunStructure,
     chain_arguments,
     chain_kernel,
     chain_plan,
+    gemm_kernel,
     packing_kernel,
     packing_steps,
+    run_arguments,
+    sweep_kernel,
 )
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Chain, Signature
+from regweave.operators import Chain, Elementwise, Operand, Signature
 
 
 @lru_cache(maxsize=64)
-def _loaded_kernel(signature: Signature, machine: VectorMachine) -> cpu.Function:
+def _loaded_chain(signature: Signature, machine: VectorMachine) -> cpu.Function:
     return cpu.load(chain_kernel(signature, machine))
+
+
+@lru_cache(maxsize=256)
+def _loaded_sweep(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
+    return cpu.load(sweep_kernel(structure, machine))
+
+
+@lru_cache(maxsize=64)
+def loaded_gemm(epilogue: tuple[Elementwise, ...], machine: VectorMachine) -> cpu.Function:
+    """The kernel `void gemm(const GemmArguments *, size_t part)`."""
+    return cpu.load(gemm_kernel(epilogue, machine))
 
 
 @lru_cache(maxsize=4)
@@ -47,7 +65,7 @@ class NativeChain:
         self.chain = chain
         self.machine = machine
         self.plan: ChainPlan = chain_plan(chain.signature, machine)
-        self.kernel = _loaded_kernel(chain.signature, machine)
+        self.kernel = _loaded_chain(chain.signature, machine)
         self.packed = self._pack()
         self._type = chain_arguments(chain.signature)
 
@@ -82,3 +100,35 @@ class NativeChain:
                 pack(ctypes.addressof(arguments))
             packed.append(memory)
         return tuple(packed)
+
+
+class NativeRun:
+    """Kernel and channel operands of an element-wise run. Keep it alive while its addresses are in use."""
+
+    def __init__(self, structure: RunStructure, operands: Sequence[Operand], machine: VectorMachine) -> None:
+        self.kernel = _loaded_sweep(structure, machine)
+        self._type = run_arguments(structure)
+        #: the operands with one element per channel, zeros behind them up to whole vectors
+        self.vectors = tuple(
+            _padded(operand, -(-structure.channels // machine.lanes) * machine.lanes)
+            for operand in operands
+            if isinstance(operand, np.ndarray)
+        )
+
+    @property
+    def entry(self) -> int:
+        """The address of `void kernel(const Args *, size_t part)`."""
+        return self.kernel.address
+
+    def arguments(self) -> ctypes.Structure:
+        """A fresh argument block that holds the channel operands; all other fields are zero."""
+        arguments = self._type()
+        for index, vector in enumerate(self.vectors):
+            arguments.weights[index] = vector.ctypes.data
+        return arguments
+
+
+def _padded(vector: np.ndarray, size: int) -> np.ndarray:
+    memory = np.zeros(size, np.float32)
+    memory[: vector.size] = vector
+    return memory

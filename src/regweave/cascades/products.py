@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,13 +26,12 @@ from regweave.cascades.arrays import (
     take_out,
 )
 from regweave.cascades.device import choose_machine
-from regweave.cascades.native import loaded_packing
+from regweave.cascades.native import loaded_gemm, loaded_packing
 from regweave.cascades.running import STREAM_BYTES, job_parts
 from regweave.cascades.threads import run, run_each, thread_count
-from regweave.devices import cpu
 from regweave.errors import InputError
 from regweave.kernels import STREAM, NumpyMath, PackArguments, activate_all
-from regweave.kernels.gemm import GemmArguments, gemm_kernel, gemm_packing
+from regweave.kernels.gemm import GemmArguments, gemm_packing
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import ChannelAdd, Elementwise, TensorAdd, activation
 
@@ -107,7 +105,7 @@ def _epilogue(
         return after, (), ()
     given, n = take(bias, "bias")[0], shape[-1]
     rows = math.prod(shape[:-1])
-    if given.size in (1, n) and given.shape[-1:] in ((), (1,), (n,)) and given.ndim <= 2:
+    if given.shape in ((), (1,), (n,), (1, 1), (1, n)):
         vector = np.ascontiguousarray(np.broadcast_to(given.reshape(-1), n))
         return (ChannelAdd(), *after), (vector,), ()
     try:
@@ -174,7 +172,8 @@ class _Job:
         for index, tensor in enumerate(self.tensors):
             arguments.extras[index] = tensor.ctypes.data
             arguments.extra_pitch = row_pitch(tensor)
-        run(_loaded(self.ops, machine).address, ctypes.addressof(arguments), parts, threads)
+        kernel = loaded_gemm(self.ops, machine)  # held: the cache may let go of it meanwhile
+        run(kernel.address, ctypes.addressof(arguments), parts, threads)
         if len(_kept) < _KEPT and packed.nbytes <= _MOST_KEPT_BYTES:
             _kept.append(packed)
 
@@ -184,7 +183,8 @@ class _Job:
         memory = _packed_memory(size)
         steps = [step for share in shares for step in share]
         blocks = (PackArguments * len(steps))(*(step.arguments(memory.ctypes.data) for step in steps))
-        run_each(loaded_packing(machine).address, blocks, threads)
+        kernel = loaded_packing(machine)
+        run_each(kernel.address, blocks, threads)
         return memory
 
 
@@ -195,8 +195,3 @@ def _packed_memory(size: int) -> np.ndarray:
     except IndexError:
         return aligned_bytes(size)
     return memory if size <= memory.nbytes <= 4 * size else aligned_bytes(size)
-
-
-@lru_cache(maxsize=64)
-def _loaded(ops: tuple[Elementwise, ...], machine: VectorMachine) -> cpu.Function:
-    return cpu.load(gemm_kernel(ops, machine))

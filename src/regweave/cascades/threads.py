@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import mmap
+import operator
 import os
 import signal
 import threading
@@ -36,6 +37,8 @@ from regweave.errors import DeviceError, InputError
 
 #: A processor that the caller is never on, so that the first job tells the workers where they may run.
 _NOWHERE = ANYWHERE - 1
+#: Threads that are made if asked for, however few the processors; beyond the processors more gain nothing.
+_ALWAYS = 4
 #: How often one job may find its caller on another processor before that is no longer minded.
 _MOST_MOVES = 4
 
@@ -49,9 +52,14 @@ def thread_count(threads: int | None, where: str = "threads") -> int:
     """A valid number of threads; None means all usable processors. Errors: InputError."""
     if threads is None:
         return usable_processors()
-    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
-        raise InputError(f"{threads!r} is not a number of threads", where=where, expected="an int, 1 or more")
-    count = threads.__index__()
+    try:
+        if isinstance(threads, bool):
+            raise TypeError
+        count = operator.index(threads)
+    except TypeError:
+        raise InputError(
+            f"{threads!r} is not a number of threads", where=where, expected="an int, 1 or more"
+        ) from None
     if count < 1:
         raise InputError(f"{count} threads", where=where, expected="1 or more", fix="leave it out for all")
     return count
@@ -96,11 +104,17 @@ class _Crew:
         )
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            for _ in range(helpers):
-                _start_thread(native["rw_worker"].address, self.block)
+            for count in range(helpers):
+                try:
+                    _start_thread(native["rw_worker"].address, self.block)
+                except DeviceError:
+                    if not count:
+                        raise
+                    self.helpers = count  # the system gives no more: these will do
+                    break
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        while self._block.started < helpers:
+        while self._block.started < self.helpers:
             time.sleep(1e-4)
         self._block.beside = _NOWHERE
 
@@ -174,7 +188,7 @@ def run(kernel: int, arguments: int, parts: int, threads: int) -> None:
     `kernel` and `arguments` are addresses; the interpreter's lock is released meanwhile.
     """
     if parts > 1 and threads > 1:
-        crew = _crew(threads)
+        crew = _crew(min(threads, max(usable_processors(), _ALWAYS)))
         if crew.busy.acquire(blocking=False):
             try:
                 crew.run(kernel, arguments, parts)

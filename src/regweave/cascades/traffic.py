@@ -21,6 +21,8 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from regweave.errors import InputError
+
 _FLOAT = 4
 #: The part of a cache that a working set may fill before it counts as lying beyond.
 _FILLED = 0.85
@@ -42,11 +44,24 @@ class Traffic:
 
 
 def traffic(widths: Sequence[int], rows: int, *, extra_widths: Sequence[int] = ()) -> Traffic:
-    """The bytes of a chain of these widths on `rows` rows (pixels); extra inputs are read once either way."""
+    """The bytes of a chain of these widths on `rows` rows (pixels); extra inputs are read once either way.
+
+    Errors: InputError for fewer than two widths, widths below 1, rows below 0.
+    """
+    _check(widths, rows)
     ends = rows * (widths[0] + widths[-1] + sum(extra_widths))
     weights = sum(k * n for k, n in pairwise(widths))
     seams = 2 * rows * sum(widths[1:-1])
     return Traffic(_FLOAT * (ends + weights + seams), _FLOAT * (ends + weights))
+
+
+def _check(widths: Sequence[int], rows: int) -> None:
+    if len(widths) < 2 or min(widths) < 1 or rows < 0:
+        raise InputError(
+            f"widths {list(widths)}, {rows} rows",
+            where="widths, rows",
+            expected="[K0, N0, ...] from 1, rows from 0",
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +109,11 @@ class Estimate:
 def estimate(
     widths: Sequence[int], rows: int, *, block: int, threads: int = 1, costs: Costs | None = None
 ) -> Estimate:
-    """Compare a chain's stages run one after the other with all of them run per block of `block` rows."""
+    """Compare a chain's stages run one after the other with all of them run per block of `block` rows.
+
+    Errors: as of `traffic`.
+    """
+    _check(widths, rows)
     costs = costs or host_costs()
     share = max(1, min(threads, -(-rows // max(block, 1))))
     products = tuple(pairwise(widths))

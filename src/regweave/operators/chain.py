@@ -24,7 +24,7 @@ import numpy as np
 
 from regweave.errors import InputError, nearest_names
 from regweave.operators.blocks import from_blocks, to_blocks
-from regweave.operators.operands import resolved, structure
+from regweave.operators.operands import all_of, resolved, structure
 from regweave.operators.stage import ORDERS, Order, Signature, Stage
 
 
@@ -40,7 +40,7 @@ class Chain:
     block: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stages", tuple(self.stages))
+        object.__setattr__(self, "stages", all_of(Stage, self.stages, "Chain.stages", "(Stage(weight),)"))
         if not self.stages:
             raise InputError("a chain has no stages", where="Chain.stages", expected="at least one")
         if self.order not in ORDERS:
@@ -50,9 +50,12 @@ class Chain:
                 expected="'rows', 'pixels' or 'blocked'",
                 nearest=nearest_names(str(self.order), ORDERS),
             )
-        if (self.block < 1) if self.order == "blocked" else self.block:
+        whole = isinstance(self.block, int) and (
+            self.block > 0 if self.order == "blocked" else not self.block
+        )
+        if not whole:
             raise InputError(
-                f"block {self.block} with order {self.order!r}",
+                f"block {self.block!r} with order {self.order!r}",
                 where="Chain.block",
                 expected="channels per block with order 'blocked', 0 with the others",
             )

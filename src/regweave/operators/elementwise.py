@@ -36,7 +36,7 @@ def float32_parameter(value: float, where: str, *, infinite: bool = False) -> fl
     except (TypeError, ValueError):
         raise InputError(f"{value!r} is not a number", where=where, expected="a float") from None
     with np.errstate(over="ignore"):
-        rounded = float(np.float32(number))
+        rounded = float(np.float32(number)) + 0.0  # kernels of equal operators are shared, and -0.0 == 0.0
     if math.isnan(rounded) or (math.isinf(rounded) and not infinite):
         raise InputError(f"{number!r} cannot be a parameter", where=where, expected="a finite float32 number")
     return rounded

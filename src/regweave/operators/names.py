@@ -35,21 +35,27 @@ _FIXED: dict[str, ew.Elementwise] = {
 ACTIVATION_NAMES: tuple[str, ...] = tuple(sorted([*_BY_NAME, *_FIXED]))
 
 
-def activation(given: str | ew.Elementwise | None) -> ew.Elementwise | None:
+def activation(given: str | ew.Elementwise | None, where: str = "activation") -> ew.Elementwise | None:
     """The operator for a name, an operator as it is, or None for none ("none" and "identity" too).
 
-    Errors: InputError for an unknown word, wrong parameters, or an operator that needs a second operand.
+    `where` is how errors name the argument. Errors: InputError for an unknown word, wrong parameters, or an
+    operator that needs a second operand.
     """
     if given is None or isinstance(given, ew.Elementwise):
         if given is not None and given.operand != "none":
             raise InputError(
                 f"{given} is not an activation",
+                where=where,
                 expected="an operator of one operand",
                 fix="give a bias in biases= and a residual through operators.Chain",
             )
         return given
     if not isinstance(given, str):
-        raise InputError(f"{given!r} is not an activation", expected="a name, an operator or None")
+        raise InputError(
+            f"{given!r} is not an activation",
+            where=where,
+            expected="None, an operator like Relu(), or one of " + ", ".join(ACTIVATION_NAMES),
+        )
     word, _, text = given.strip().lower().partition(":")
     if word in ("none", "identity") and not text:
         return None
@@ -59,14 +65,15 @@ def activation(given: str | ew.Elementwise | None) -> ew.Elementwise | None:
         known = word in _FIXED
         raise InputError(
             f"{word!r} takes no parameters" if known else f"unknown activation {word!r}",
+            where=where,
             nearest=() if known else nearest_names(word, ACTIVATION_NAMES),
             expected=None if known else "one of " + ", ".join(ACTIVATION_NAMES),
         )
     try:
-        return _BY_NAME[word](*(float(part) for part in text.split(",") if part))
+        return _BY_NAME[word](*map(float, text.split(",") if text else ()))
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"wrong parameters {text!r} for {word!r}", expected="numbers, separated by commas"
+            f"wrong parameters {text!r} for {word!r}", where=where, expected="numbers, separated by commas"
         ) from None

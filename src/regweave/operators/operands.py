@@ -7,7 +7,8 @@ A channel operand is data and travels with the stage; a tensor operand is only t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,15 +16,33 @@ from regweave.errors import InputError
 from regweave.operators.elementwise import Elementwise
 
 Operand = np.ndarray | int | None
+T = TypeVar("T")
+
+
+def all_of(kind: type[T], given: Iterable[T], where: str, example: str) -> tuple[T, ...]:
+    """`given` as a tuple. InputError if it is no list or holds something else than `kind`."""
+    try:
+        values = tuple(given)
+    except TypeError:
+        raise InputError(
+            f"{given!r} is not a list", where=where, expected=f"a tuple, e.g. {example}"
+        ) from None
+    for value in values:
+        if not isinstance(value, kind):
+            raise InputError(
+                f"{value!r} is not of type {kind.__name__}", where=where, expected=f"e.g. {example}"
+            )
+    return values
 
 
 def check_operands(
     ops: Sequence[Elementwise], operands: Sequence[Operand], channels: int | None, where: str
 ) -> tuple[Operand, ...]:
     """The operands, one per operator, validated; `channels` None accepts any one length."""
-    for op in ops:
-        if not isinstance(op, Elementwise):
-            raise InputError(f"{op!r} is not an element-wise operator", where=where, expected="e.g. Relu()")
+    if not isinstance(operands, Sequence):
+        raise InputError(
+            f"operands are {operands!r}", where=where, expected="a tuple, one entry per operator"
+        )
     if not operands and all(op.operand == "none" for op in ops):
         operands = (None,) * len(ops)
     if len(operands) != len(ops):
@@ -55,7 +74,23 @@ def _check(op: Elementwise, operand: Operand, channels: int | None, where: str) 
             where=where,
             expected=f"{'at least one' if channels is None else channels} floats, one per column",
         )
-    return np.require(operand, requirements=("C", "A"))
+    return owned(operand)
+
+
+def owned(array: np.ndarray) -> np.ndarray:
+    """`array` as a plain contiguous one that nobody can change; copied unless that is so already."""
+    plain = np.asarray(array)
+    if not (plain.flags.c_contiguous and plain.flags.aligned and _constant(plain)):
+        plain = np.array(plain, order="C")
+        plain.flags.writeable = False
+    return plain
+
+
+def _constant(array: object) -> bool:
+    """Whether nothing can write to the array's memory: neither it, nor any that it is a view of."""
+    while isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.base
+    return array is None or isinstance(array, bytes)
 
 
 def _describe(operand: object) -> str:

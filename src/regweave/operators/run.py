@@ -16,7 +16,7 @@ import numpy as np
 
 from regweave.errors import InputError, nearest_names
 from regweave.operators.elementwise import Elementwise
-from regweave.operators.operands import Operand, check_operands, extra_count, resolved, structure
+from regweave.operators.operands import Operand, all_of, check_operands, extra_count, resolved, structure
 
 Axis = Literal["last", "first"]
 AXES = ("last", "first")
@@ -46,7 +46,7 @@ class ElementwiseRun:
     axis: Axis = "last"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ops", tuple(self.ops))
+        object.__setattr__(self, "ops", all_of(Elementwise, self.ops, "ElementwiseRun.ops", "(Relu(),)"))
         if not self.ops:
             raise InputError("a run has no operators", where="ElementwiseRun.ops", expected="at least one")
         if self.axis not in AXES:

@@ -14,7 +14,7 @@ import numpy as np
 
 from regweave.errors import InputError
 from regweave.operators.elementwise import Elementwise
-from regweave.operators.operands import Operand, check_operands, extra_count
+from regweave.operators.operands import Operand, all_of, check_operands, extra_count, owned
 
 Order = Literal["rows", "pixels", "blocked"]
 ORDERS = ("rows", "pixels", "blocked")
@@ -24,9 +24,10 @@ ORDERS = ("rows", "pixels", "blocked")
 class Stage:
     """One product and its epilogue: `epilogue(x @ weight)`.
 
-    `weight` is float32 [K, N], made C-contiguous if it is not. `operands[i]` belongs to `epilogue[i]`: a
-    float32 vector [N] for the Channel operators, the index of a run-time input for the Tensor operators, else
-    None; they may be left out where no operator takes one. Errors: InputError.
+    `weight` is float32 [K, N]. `operands[i]` belongs to `epilogue[i]`: a float32 vector [N] for the Channel
+    operators, the index of a run-time input for the Tensor operators, else None; they may be left out where
+    no operator takes one. Weight and vectors are copied unless read-only: a stage never changes. Errors:
+    InputError.
     """
 
     weight: np.ndarray
@@ -49,8 +50,9 @@ class Stage:
                 where="Stage.weight",
                 expected="[K, N] with K >= 1 and N >= 1",
             )
-        object.__setattr__(self, "weight", np.require(weight, requirements=("C", "A")))
-        object.__setattr__(self, "epilogue", tuple(self.epilogue))
+        object.__setattr__(self, "weight", owned(weight))
+        epilogue = all_of(Elementwise, self.epilogue, "Stage.epilogue", "(Relu(),)")
+        object.__setattr__(self, "epilogue", epilogue)
         object.__setattr__(
             self, "operands", check_operands(self.epilogue, self.operands, weight.shape[1], "Stage.operands")
         )
