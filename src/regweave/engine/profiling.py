@@ -21,36 +21,48 @@ from regweave.devices.onnxruntime import NativeSession
 
 _SUFFIX = "_kernel_time"
 _PAUSE = 0.005
-WARM_UP = 2
+WARM_UP, LEAST = 2, 4
+SETTLED = 1.02
 
 Profile = dict[str, float]
-"""Seconds of each node by name: the lower quartile over the runs, which interruptions do not reach."""
+"""Seconds of each node by name, from its fastest runs: interruptions only ever add."""
 
 
 def profiles(
     openers: Mapping[str, Callable[[Path], NativeSession]],
     feeds: Mapping[str, Any],
     *,
-    runs: int = 10,
-    seconds: float = 3.0,
+    runs: int = 12,
+    seconds: float = 4.0,
     threads: int = 1,
 ) -> dict[str, Profile]:
     """The profile of each model. An opener opens it, profiling into files of the prefix that it is given.
 
-    At most `runs` runs of each, fewer (but 3) once `seconds` have passed.
+    Runs until `runs` are done and the fastest run of each model has been met twice, or `seconds` have passed
+    (but LEAST runs in any case): on a busy machine that takes longer.
     """
     with tempfile.TemporaryDirectory(prefix="regweave-") as folder:
         sessions = {name: opener(Path(folder) / name) for name, opener in openers.items()}
+        totals: dict[str, list[float]] = {name: [] for name in sessions}
         started, done = time.perf_counter(), 0
-        while done < WARM_UP + runs:
-            if done >= WARM_UP + 3 and time.perf_counter() - started > seconds:
-                break
-            for session in sessions.values():
+        while done < WARM_UP + LEAST or not (
+            time.perf_counter() - started > seconds
+            or (done >= WARM_UP + runs and all(map(_is_settled, totals.values())))
+        ):
+            for name, session in sessions.items():
                 if threads > 1:
                     time.sleep(_PAUSE)
+                begun = time.perf_counter()
                 session.run(None, feeds)
+                totals[name].append(time.perf_counter() - begun)
             done += 1
         return {name: _read(session.end_profile(), done) for name, session in sessions.items()}
+
+
+def _is_settled(totals: list[float]) -> bool:
+    """Whether the shortest time has been met twice, to within a fiftieth."""
+    first, second = sorted(totals)[:2]
+    return second <= first * SETTLED
 
 
 def _read(path: Path, runs: int) -> Profile:
@@ -59,11 +71,12 @@ def _read(path: Path, runs: int) -> Profile:
         if event.get("cat") == "Node" and event["name"].endswith(_SUFFIX):
             times.setdefault(event["name"].removesuffix(_SUFFIX), []).append(event["dur"] * 1e-6)
     # Nodes inside loops run several times a run: what counts is their sum per run.
-    return {name: _quartile(_per_run(seen, runs)[WARM_UP:]) for name, seen in times.items()}
+    return {name: _typical(_per_run(seen, runs)[WARM_UP:]) for name, seen in times.items()}
 
 
-def _quartile(times: list[float]) -> float:
-    return statistics.quantiles(times, n=4)[0] if len(times) > 1 else times[0]
+def _typical(times: list[float]) -> float:
+    """The mean of the two shortest: microseconds are what the profile counts in."""
+    return statistics.fmean(sorted(times)[:2])
 
 
 def _per_run(times: list[float], runs: int) -> list[float]:

@@ -38,7 +38,6 @@ from regweave.operators import (
     TensorAdd,
 )
 
-_CONVOLUTIONS = ("Conv", "ConvTranspose")
 _FOLDED = (ChannelAdd, ChannelMul, AddScalar, MulScalar)
 _FOLDED_ACTIVATIONS = (Relu, LeakyRelu, Clip, Sigmoid, Tanh, HardSigmoid)
 
@@ -140,7 +139,7 @@ def _trimmed(model: Model, piece: Piece) -> Piece | None:
     left."""
     steps, source = list(piece.steps), piece.input
     maker = model.makers.get(source)
-    if maker is None or model.nodes[maker].op_type not in _CONVOLUTIONS:
+    if maker is None or model.nodes[maker].op_type != "Conv":
         return piece
     while (
         steps

@@ -36,6 +36,10 @@ class Race:
         """The median seconds of a call, by name."""
         return {name: statistics.median(times) for name, times in self.times.items()}
 
+    def best_ratio(self, first: str, second: str) -> float:
+        """The same from the shortest times of both: what interruptions leave alone."""
+        return min(self.times[first]) / min(self.times[second])
+
     def ratio(self, first: str, second: str) -> float:
         """By how much `second` is faster than `first`: the median over the rounds of first / second."""
         pairs = zip(self.times[first], self.times[second], strict=True)
