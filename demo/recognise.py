@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.status import Status
 
 import regweave
+from regweave.cli.output import print_answer
 from regweave.graphs.samples import sample_model
 from regweave.views import report_table
 from regweave.views.rearrangement_text import matrix_text
 
 MODEL = "PP-OCRv6_rec_small"
 HEIGHT = 48  # the recogniser's input is 48 pixels high and as wide as the line is long
-LOG_WIDTH = 160  # of a table that does not go to a terminal
 PICTURE = Path(__file__).with_name("line.png")
 
 
@@ -65,8 +65,8 @@ def recognise(picture: Path, threads: int, status: Status) -> bool:
     print(f"picture       {picture.name}, {width} x {HEIGHT} pixels")
     print(f"onnxruntime   {before}")
     print(f"fused         {after}   ({'the same' if before == after else 'NOT the same'})\n")
-    answer = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
-    answer.print(report_table(fused.report.to_dict(), unmeasured=False))
+    print_answer(report_table(fused.report.to_dict()))
+    print(f"\nThe model: {path}")
     return before == after
 
 

@@ -42,5 +42,11 @@ def test_without_vector_instructions_the_portable_device_is_named(monkeypatch, c
     assert "FMA peak not measured" in out
 
 
+def test_a_cache_that_cannot_be_made_is_told(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REGWEAVE_CACHE", str(tmp_path / "file" / "cache"))
+    assert "cannot be made" in doctor.examine()["cache"]
+
+
 def test_a_missing_package_has_no_version():
     assert doctor.version_of("no-such-package-anywhere") is None

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from regweave.cli import main
 from regweave.cli.fuse import dimensions, node_names
 from regweave.errors import InputError
+from regweave.graphs.samples import sample_model
 
 FIELDS = {"nodes", "shape", "activations", "decision", "reason", "predicted", "measured"}
 ERRORS = {"max_abs_error", "max_rel_error"}
@@ -111,6 +112,19 @@ def test_the_table_is_the_answer_and_the_talk_is_not(model, capfd):
     assert "whole model" in streams.out
     assert "reading the model" in streams.err
     assert "reading the model" not in streams.out
+    assert all(line == line.rstrip() for line in streams.out.splitlines())
+
+
+@pytest.mark.models
+def test_all_shows_every_refused_candidate(capfd):
+    model = sample_model("ch_ppocr_mobile_v2.0_cls_mobile")
+    words = ["fuse", str(model), "--dim", "x[2]=48", "--dim", "x[3]=192"]
+    assert main(words) == 0
+    short = capfd.readouterr().out
+    assert main([*words, "--all"]) == 0
+    long = capfd.readouterr().out
+    assert "1 x  MaxPool 'MaxPool@0' pools neighbouring pixels" in short
+    assert long.count("mixes neighbouring pixels") > 5 > short.count("mixes neighbouring pixels")
 
 
 @pytest.mark.parametrize(

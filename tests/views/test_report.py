@@ -8,6 +8,7 @@ from regweave.views.report import (
     error_words,
     name_of_nodes,
     reason_words,
+    reasons_of,
     sections_of,
     shape_words,
     traffic_words,
@@ -52,7 +53,7 @@ def drawn(table, width=200):
 
 
 def test_the_table_shows_every_candidate_and_the_whole_model():
-    text = drawn(report_table(REPORT))
+    text = drawn(report_table(REPORT, every=True))
     for words in (
         "recogniser.onnx: 1 of 2 candidates fused, 2 threads",
         "MatMul_1 .. MatMul_2 (4)",
@@ -123,11 +124,30 @@ def test_missing_figures_are_left_empty():
 
 def test_what_was_fused_stands_first_then_what_was_measured():
     slower = {**REFUSED, "nodes": ["slow"], "measured": {**FUSED["measured"], "speedup": 0.9}}
-    sections = sections_of([REFUSED, slower, FUSED])
-    assert sections == [[FUSED], [slower], [REFUSED]]
-    text = drawn(report_table({**REPORT, "cascades": [REFUSED, slower, FUSED]}))
-    assert text.index("MatMul_1") < text.index("slow") < text.index("Conv <b>")
-    short = drawn(report_table({**REPORT, "cascades": [REFUSED, slower, FUSED]}, unmeasured=False))
+    costly = {**REFUSED, "nodes": ["costly"], "predicted": FUSED["predicted"]}
+    cascades = [REFUSED, costly, slower, FUSED]
+    assert sections_of(cascades) == [[FUSED], [slower], [costly], [REFUSED]]
+    text = drawn(report_table({**REPORT, "cascades": cascades}, every=True))
+    places = [text.index(words) for words in ("MatMul_1", "slow", "costly", "Conv <b>")]
+    assert places == sorted(places)
+    short = drawn(report_table({**REPORT, "cascades": cascades}))
+    assert "costly" in short
     assert "Conv <b>" not in short
     assert "1 more" in short
-    assert "1 of 3 candidates fused" in short
+    assert "1 of 4 candidates fused" in short
+
+
+def test_reasons_of_one_kind_are_counted():
+    reasons = (
+        "Transpose 'a' moves rows and columns",
+        "Conv 'c.1' mixes neighbouring pixels (kernel 3x3)",
+        "its result 'x' has 2 readers: Conv 'c.2', Add 'a'",
+        "Conv 'c.2' mixes neighbouring pixels (kernel 5x5)",
+        "its result 'y' has 3 readers: [red]Mul 'm', Add 'a', Add 'b'",
+        "Conv 'c.3' mixes neighbouring pixels (kernel 3x3)",
+    )
+    refused = [{**REFUSED, "reason": reason} for reason in reasons]
+    assert reasons_of(refused) == [(3, reasons[1]), (2, reasons[2]), (1, reasons[0])]
+    lines = [line.strip() for line in drawn(report_table({**REPORT, "cascades": refused})).splitlines()]
+    assert f"3 x  {reasons[1]}" in lines
+    assert f"2 x  {reasons[2]}" in lines

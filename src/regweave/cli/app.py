@@ -38,7 +38,7 @@ VERBS = {
         """Examples:
 
     regweave fuse model.onnx
-    regweave fuse model.onnx --threads 2 --dim width=320 --out fused/
+    regweave fuse model.onnx --threads 2 --dim batch=1 --dim 'x[3]=320' --out fused/
     regweave fuse model.onnx --fuse MatMul_3,MatMul_5 --apart Conv_9 --json
     regweave fuse model.onnx --machine sm_80 --dtype tf32
 """,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, Literal
 
-from regweave.cli.output import answer_console, print_document, talk_console, talk_of
+from regweave.cli.output import print_answer, print_document, talk_console, talk_of
 from regweave.errors import InputError, nearest_names
 
 
@@ -54,7 +54,7 @@ def bench_command(
         return
     from regweave.views import comparison_table, models_table
 
-    answer_console().print(models_table(document) if what == "models" else comparison_table(document))
+    print_answer(models_table(document) if what == "models" else comparison_table(document))
     for name, reason in document.get("missing", {}).items():
         talk_console().print(f"without {name}: {reason}", markup=False)
 

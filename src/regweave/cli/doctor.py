@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from regweave import __version__
-from regweave.cli.output import answer_console, print_document, talk_of
-from regweave.errors import UnsupportedError
+from regweave.cli.output import print_answer, print_document, talk_of
+from regweave.errors import InputError, UnsupportedError
 
 BASE = ("numpy", "llvmlite", "onnx", "onnxruntime", "rustworkx")
 EXTRAS = {
@@ -41,13 +41,12 @@ def doctor_command(*, json: bool = False) -> None:
         return
     from regweave.views import health_table
 
-    answer_console().print(health_table(document))
+    print_answer(health_table(document))
 
 
 def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
     """All findings as one JSON-like document."""
     from regweave.benchmarks import machine_bounds
-    from regweave.settings import cache_folder
 
     say("the processor")
     processor = describe_processor()
@@ -63,7 +62,7 @@ def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]
         "capabilities": capabilities,
         "packages": {name: version_of(name) for name in BASE},
         "extras": {extra: _extra(extra, names) for extra, names in EXTRAS.items()},
-        "cache": str(cache_folder()),
+        "cache": _cache(),
     }
 
 
@@ -93,6 +92,15 @@ def _extra(extra: str, names: tuple[str, ...]) -> dict[str, Any]:
     versions = {name: version_of(name) for name in names}
     complete = None not in versions.values()
     return {"packages": versions, "fix": None if complete else f"pip install 'regweave[{extra}]'"}
+
+
+def _cache() -> str:
+    from regweave.settings import cache_folder
+
+    try:
+        return str(cache_folder())
+    except InputError as error:
+        return str(error)
 
 
 def _processor_name() -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from regweave.cli.output import answer_console, plain_values, print_document, talk_console, talk_of
+from regweave.cli.output import plain_values, print_answer, print_document, talk_console, talk_of
 from regweave.errors import InputError
 
 
@@ -29,6 +29,7 @@ def fuse_command(
     machine: str | None = None,
     dtype: str | None = None,
     out: Path | None = None,
+    all: bool = False,
     json: bool = False,
 ) -> None:
     """Find the cascades in an ONNX model, fuse those that pay, verify the result and report.
@@ -40,7 +41,7 @@ def fuse_command(
     threads:
         Threads for the whole model.
     dim:
-        NAME=VALUE fixes a dynamic dimension of the model; may be given many times.
+        NAME=VALUE fixes a dynamic dimension, under its own name or as INPUT[AXIS]; may be given many times.
     fuse:
         NODE,NODE,... names a chain to fuse, whatever the cost model says; may be given many times.
     apart:
@@ -55,6 +56,8 @@ def fuse_command(
         Data type of the products on --machine: tf32, f16 or bf16.
     out:
         Write the kernels' assembly with register maps, report.json and report.html into this folder.
+    all:
+        Show every refused candidate; otherwise those with something between the products are counted.
     json:
         Print the report as one JSON document on stdout.
     """
@@ -85,7 +88,7 @@ def fuse_command(
         return
     from regweave.views import report_table
 
-    answer_console().print(report_table(report))
+    print_answer(report_table(report, every=all))
 
 
 def dimensions(settings: Iterable[str]) -> dict[str, int]:

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
-# A table in a log or a pipe must not be folded to the 80 columns that rich assumes there.
+# Where COLUMNS says nothing: a table in a log or a pipe must not be folded to the 80 that rich assumes there.
 PIPE_WIDTH = 160
 # In a log a line is worth writing after this long; a terminal shows every word.
 QUIET_SECONDS = 1.0
@@ -35,9 +36,15 @@ class PipeConsole(Console):
         raise
 
 
-def answer_console() -> Console:
-    """The console of the answer (stdout)."""
-    return _console(sys.stdout, stderr=False)
+def print_answer(answer: RenderableType) -> None:
+    """Write a table for a person to stdout; in a pipe or a file without the blanks that fill its lines."""
+    console = _console(sys.stdout, stderr=False)
+    if sys.stdout.isatty():
+        console.print(answer)
+        return
+    with console.capture() as captured:
+        console.print(answer)
+    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
 def talk_console() -> Console:
@@ -46,7 +53,7 @@ def talk_console() -> Console:
 
 
 def _console(stream: Any, *, stderr: bool) -> Console:
-    width = None if stream.isatty() else PIPE_WIDTH
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return PipeConsole(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
 
 

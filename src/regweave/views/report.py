@@ -8,11 +8,16 @@ One row per candidate, the decision and its reason below the name, numbers in un
     fused: 0.077 MB of intermediates stay in the core's cache
 
 Predicted bytes come from the traffic model; the speed-up is a measurement and stays empty where
-nothing was measured.
+nothing was measured. A model has dozens of places where something stands between two products, and few kinds
+of something: those are counted, one example each.
+
+    31 more refused, for what stands between the products, for example
+     12 x  Conv 'Conv.5' mixes neighbouring pixels (kernel 3x3)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,23 +30,28 @@ NUMBERS = ("traffic MB", "speed-up", "error")
 COLUMNS = ("candidate, decision and reason", *NUMBERS)
 
 
-def report_table(report: Mapping[str, Any], *, unmeasured: bool = True) -> Table:
+# what tells reasons of one kind apart: names, shapes, remarks in brackets, numbers, which nodes read it
+_PARTICULARS = re.compile(r"'[^']*'|\[[^\]]*\]|\([^)]*\)|\d+|(?<=readers:).*")
+
+
+def report_table(report: Mapping[str, Any], *, every: bool = False) -> Table:
     """A table of `report`: one row per candidate, one per kind of other native piece, one for the whole.
 
-    Without `unmeasured`, candidates that were refused for what they are (a reshape between, a second
-    reader) are only counted.
+    Candidates that were refused for what they are (a reshape between, a second reader) are counted by kind of
+    reason; with `every` each has its row.
     """
     table = Table(title=report_title(report), title_justify="left", box=SIMPLE_HEAD)
     for column in COLUMNS:
         number = column in NUMBERS
         table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
-    sections = sections_of(report["cascades"])
-    for section in sections if unmeasured else sections[:2]:
+    *weighed, structural = sections_of(report["cascades"])
+    for section in (*weighed, structural) if every else weighed:
         for cascade in section:
             table.add_row(*_cascade_cells(cascade))
         table.add_section()
-    if not unmeasured and sections[2]:
-        table.add_row(f"{len(sections[2])} more refused, for what stands between the products")
+    if structural and not every:
+        table.add_row(_summary(structural))
+        table.add_section()
     for row in others_rows(report.get("others") or ()):
         table.add_row(Text(row))
     table.add_row(*_whole_cells(report["whole"]))
@@ -49,6 +59,25 @@ def report_table(report: Mapping[str, Any], *, unmeasured: bool = True) -> Table
     if notes:
         table.caption, table.caption_justify = Text("\n".join(notes)), "left"
     return table
+
+
+def _summary(cascades: Sequence[Mapping[str, Any]]) -> Table:
+    rows = Table(box=None, show_header=False, pad_edge=False)
+    rows.title = Text(f"{len(cascades)} more refused, for what stands between the products, for example")
+    rows.title_justify, rows.title_style = "left", ""
+    rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(overflow="fold")
+    for number, reason in reasons_of(cascades):
+        rows.add_row(Text(f"{number} x"), Text(reason))
+    return rows
+
+
+def reasons_of(cascades: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """How many candidates have a reason of one kind, and the first such reason; the most frequent first."""
+    kinds: dict[str, list[str]] = {}
+    for cascade in cascades:
+        kinds.setdefault(_PARTICULARS.sub("", cascade["reason"]), []).append(cascade["reason"])
+    return sorted(((len(reasons), reasons[0]) for reasons in kinds.values()), key=lambda kind: -kind[0])
 
 
 def report_title(report: Mapping[str, Any]) -> str:
@@ -61,13 +90,18 @@ def report_title(report: Mapping[str, Any]) -> str:
 
 
 def sections_of(cascades: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The fused ones; those that were refused after a measurement; those that were refused without."""
+    """The fused ones; those that were refused after a measurement; by a prediction; for what they are."""
 
     def section(cascade: Mapping[str, Any]) -> int:
-        measured = (cascade.get("measured") or {}).get("speedup") is not None
-        return 0 if cascade["decision"] == "fused" else 1 if measured else 2
+        known = (
+            cascade["decision"] == "fused",
+            (cascade.get("measured") or {}).get("speedup") is not None,
+            (cascade.get("predicted") or {}).get("bytes_fused") is not None,
+            True,
+        )
+        return known.index(True)
 
-    return [[cascade for cascade in cascades if section(cascade) == number] for number in range(3)]
+    return [[cascade for cascade in cascades if section(cascade) == number] for number in range(4)]
 
 
 def others_rows(others: Sequence[Mapping[str, Any]]) -> list[str]:
