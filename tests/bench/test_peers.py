@@ -42,5 +42,5 @@ def test_compiled_torch_computes_both():
 
 def test_a_peer_that_is_not_installed_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(PEER_CLASSES, "numpy", ("no_such_module", "NoPeer"))
-    with pytest.raises(MissingPeerError, match=r"numpy is not installed.*regweave\[bench\]"):
+    with pytest.raises(MissingPeerError, match=r"no_such_module is not installed.*regweave\[bench\]"):
         peers.peer_named("numpy")

@@ -58,5 +58,5 @@ def peer_named(name: str) -> Peer:
         return getattr(importlib.import_module(f"regweave.benchmarks.{module}"), kind)()
     except ImportError as error:
         raise MissingPeerError(
-            f"{name} is not installed ({error.name})", fix="pip install 'regweave[bench]'"
+            f"{error.name or name} is not installed", fix="pip install 'regweave[bench]'"
         ) from error
