@@ -25,6 +25,7 @@ def lazy_names(package: str, **modules: Iterable[str]) -> Callable[[str], Any]:
     AttributeError for other names.
     """
     homes = {name: module for module, names in modules.items() for name in names}
+    assert homes.keys().isdisjoint(modules), "a module, once loaded, would stand in place of its namesake"
 
     def load(name: str) -> Any:
         if name not in homes:

@@ -292,9 +292,9 @@ def test_an_instruction_set_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_portable_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from regweave.cascades import portable
+    from regweave.cascades import device
 
-    monkeypatch.setattr(portable, "_said", set())
+    monkeypatch.setattr(device, "_said", set())
     monkeypatch.setenv("REGWEAVE_ISA", "portable")
     with pytest.warns(RuntimeWarning, match="portable device, which is slow"):
         layers = regweave.cascade([W, W])
@@ -305,9 +305,9 @@ def test_portable_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_portable_where_there_is_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    from regweave.cascades import device, portable
+    from regweave.cascades import device
 
-    monkeypatch.setattr(portable, "_said", set())
+    monkeypatch.setattr(device, "_said", set())
     monkeypatch.setattr(device, "detect", lambda: None)
     monkeypatch.delenv("REGWEAVE_ISA", raising=False)
     with pytest.warns(RuntimeWarning, match="neither AVX-512 nor AVX2"):

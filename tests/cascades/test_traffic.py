@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regweave.cascades import Costs, estimate, host_costs, traffic
-from regweave.cascades.traffic import cache_bytes
+from regweave.cascades.costs import cache_bytes
 from regweave.errors import InputError
 
 COSTS = Costs(110e9, 1 << 20, 32 << 20, 150e9, 60e9, 30e9)

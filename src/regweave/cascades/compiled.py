@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from regweave.cascades import portable
 from regweave.cascades.arrays import aligned_empty, as_rows, contiguous, take, take_extras, take_out
 from regweave.cascades.device import choose_machine
 from regweave.cascades.native import NativeChain
@@ -182,7 +181,9 @@ class CompiledChain:
 def _plan(chain: Chain, threads: int, native: NativeChain | None) -> CascadePlan:
     signature = chain.signature
     if native is None:
-        rows = portable.BLOCK_ROWS
+        from regweave.cascades.portable import BLOCK_ROWS
+
+        rows = BLOCK_ROWS
         tile = (rows, max(chain.widths))
         return CascadePlan("portable", 1, signature, tile, rows, 0, 0, seams(signature, None))
     return CascadePlan(
@@ -194,7 +195,7 @@ def _plan(chain: Chain, threads: int, native: NativeChain | None) -> CascadePlan
         native.scratch_bytes(),
         native.packed_bytes,
         seams(signature, native.plan),
-        native.kernel.listing,
+        native.kernel,
     )
 
 

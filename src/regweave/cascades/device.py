@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from regweave.cascades.portable import warn_once
+import warnings
+
 from regweave.errors import UnsupportedError
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine, detect, supports
 from regweave.settings import forced_isa
 
 _MACHINES = {machine.name: machine for machine in (AVX512, AVX2)}
+_said: set[str] = set()
 
 
 def choose_machine(isa: str | None = None) -> VectorMachine | None:
@@ -33,3 +35,12 @@ def choose_machine(isa: str | None = None) -> VectorMachine | None:
             fix="leave it out, or ask for 'portable'",
         )
     return machine
+
+
+def warn_once(reason: str) -> None:
+    """Say that kernels will be slow, and why; once per process and reason."""
+    if reason not in _said:
+        _said.add(reason)
+        warnings.warn(
+            f"regweave runs on its portable device, which is slow: {reason}", RuntimeWarning, stacklevel=5
+        )

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from regweave.cascades import portable
 from regweave.cascades.arrays import aligned_empty, contiguous, take, take_extras, take_out
 from regweave.cascades.device import choose_machine
 from regweave.cascades.native import NativeRun
@@ -102,6 +101,8 @@ class CompiledRun:
         if y.size == 0:
             return
         if self.native is None:
+            from regweave.cascades import portable
+
             portable.run_elementwise(self.run, x, extras, y)
             return
         rows, batch = x.size, 1

@@ -7,7 +7,8 @@
 
 `NativeRun(structure, operands, machine)` is the same for element-wise work. Kernels depend on structure alone
 and are kept, so a second chain of equal structure only packs. Only the most recent ones, though: whoever uses
-an address keeps the function that it is of until the call is over.
+an address keeps the function that it is of until the call is over. They are kept on disk too: a later process
+does not even load the generators that `kernels.chain_kernel` and its like would need.
 """
 
 from __future__ import annotations
@@ -15,47 +16,41 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave import kernels
 from regweave.cascades.arrays import aligned_bytes
 from regweave.devices import cpu
-from regweave.kernels import (
-    ChainPlan,
-    RunStructure,
-    chain_arguments,
-    chain_kernel,
-    chain_plan,
-    gemm_kernel,
-    packing_kernel,
-    packing_steps,
-    run_arguments,
-    sweep_kernel,
-)
+from regweave.kernels import ChainPlan, chain_arguments, chain_plan, packing_steps
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Chain, Elementwise, Operand, Signature
+
+if TYPE_CHECKING:
+    from regweave.kernels import RunStructure
 
 
 @lru_cache(maxsize=64)
 def _loaded_chain(signature: Signature, machine: VectorMachine) -> cpu.Function:
-    return cpu.load(chain_kernel(signature, machine))
+    return cpu.load_made(lambda: kernels.chain_kernel(signature, machine), repr(signature), machine)
 
 
 @lru_cache(maxsize=256)
 def _loaded_sweep(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
-    return cpu.load(sweep_kernel(structure, machine))
+    return cpu.load_made(lambda: kernels.sweep_kernel(structure, machine), repr(structure), machine)
 
 
 @lru_cache(maxsize=64)
 def loaded_gemm(epilogue: tuple[Elementwise, ...], machine: VectorMachine) -> cpu.Function:
     """The kernel `void gemm(const GemmArguments *, size_t part)`."""
-    return cpu.load(gemm_kernel(epilogue, machine))
+    return cpu.load_made(lambda: kernels.gemm_kernel(epilogue, machine), f"gemm {epilogue!r}", machine)
 
 
 @lru_cache(maxsize=4)
 def loaded_packing(machine: VectorMachine) -> cpu.Function:
     """The packing kernel `void pack(const PackArguments *)`."""
-    return cpu.load(packing_kernel(machine))
+    return cpu.load_made(lambda: kernels.packing_kernel(machine), "packing", machine)
 
 
 class NativeChain:
@@ -107,7 +102,7 @@ class NativeRun:
 
     def __init__(self, structure: RunStructure, operands: Sequence[Operand], machine: VectorMachine) -> None:
         self.kernel = _loaded_sweep(structure, machine)
-        self._type = run_arguments(structure)
+        self._type = kernels.run_arguments(structure)
         #: the operands with one element per channel, zeros behind them up to whole vectors
         self.vectors = tuple(
             _padded(operand, -(-structure.channels // machine.lanes) * machine.lanes)

@@ -17,12 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from regweave.assembly import Listing
-from regweave.cascades.traffic import Estimate, Traffic, estimate, traffic
 from regweave.kernels import ChainPlan
 from regweave.operators import Signature
+
+if TYPE_CHECKING:
+    from regweave.assembly import Listing
+    from regweave.cascades.costs import Estimate, Traffic
+    from regweave.devices.cpu import Function
 
 _KIB = 1024
 
@@ -47,7 +50,7 @@ class CascadePlan:
 
     `device` is "avx512", "avx2" or "portable". `tile` is (rows, columns) of results held in registers, for
     order "pixels" (channels, pixels); `block` how many rows (pixels) go through all stages at once. Sizes are
-    bytes, `scratch_bytes` per part. `listing` holds the assembly with its register map, None if portable.
+    bytes, `scratch_bytes` per part. `kernel` is the loaded code, None if portable.
     """
 
     device: str
@@ -58,7 +61,12 @@ class CascadePlan:
     scratch_bytes: int
     packed_bytes: int
     seams: tuple[Seam, ...]
-    listing: Listing | None = field(default=None, repr=False, compare=False)
+    kernel: Function | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def listing(self) -> Listing | None:
+        """The kernel's assembly with its register map, None if portable."""
+        return None if self.kernel is None else self.kernel.listing
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -72,10 +80,14 @@ class CascadePlan:
 
     def traffic(self, rows: int) -> Traffic:
         """Bytes moved on `rows` rows (pixels), unfused and fused."""
+        from regweave.cascades.costs import traffic
+
         return traffic(self.widths, rows)
 
     def estimate(self, rows: int) -> Estimate:
         """Predicted times on `rows` rows (pixels), unfused and fused, and which wins and why."""
+        from regweave.cascades.costs import estimate
+
         return estimate(self.widths, rows, block=self.block, threads=self.threads)
 
     def to_dict(self, rows: int | None = None) -> dict[str, Any]:
@@ -100,7 +112,7 @@ class CascadePlan:
     def __str__(self) -> str:
         unit = "rows" if self.order == "rows" else "pixels"
         lines = [f"{self.signature}; {self.device}, at most {self.threads} threads"]
-        if self.listing is not None:
+        if self.kernel is not None:
             lines.append(
                 f"tile {self.tile[0]} x {self.tile[1]} in registers, blocks of {self.block} {unit}, "
                 f"{self.scratch_bytes / _KIB:.1f} KiB of scratch per part, "

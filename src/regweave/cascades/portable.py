@@ -9,7 +9,6 @@ of a row depend on nothing but the row: a BLAS may choose another summation orde
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,17 +18,6 @@ from regweave.kernels.vectormath import NumpyMath
 from regweave.operators import Chain, ElementwiseRun, Operand, from_blocks, to_blocks
 
 BLOCK_ROWS = 64
-
-_said: set[str] = set()
-
-
-def warn_once(reason: str) -> None:
-    """Say that kernels will be slow, and why; once per process and reason."""
-    if reason not in _said:
-        _said.add(reason)
-        warnings.warn(
-            f"regweave runs on its portable device, which is slow: {reason}", RuntimeWarning, stacklevel=5
-        )
 
 
 def run_chain(chain: Chain, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray) -> None:

@@ -12,12 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from regweave.cascades import portable
 from regweave.cascades.arrays import aligned_bytes, row_pitch
 from regweave.cascades.native import NativeChain
 from regweave.cascades.threads import run
-from regweave.cascades.traffic import host_costs
-from regweave.kernels import STREAM
+from regweave.kernels.arguments import STREAM
 from regweave.operators import Chain
 
 #: From this size on a result is written past the caches, which would not hold it anyway.
@@ -35,6 +33,8 @@ def job_parts(flops: float, threads: int, most: int = _MOST_PARTS) -> int:
     """
     if threads == 1:
         return 1
+    from regweave.cascades.costs import host_costs
+
     worth = int(flops / host_costs().flops / _PART_SECONDS)
     parts = min(worth, most)
     if parts < 2 * threads:
@@ -64,6 +64,8 @@ class PortableRunner:
         return 1
 
     def run(self, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray, rows: int, batch: int) -> None:
+        from regweave.cascades import portable
+
         if self.chain.order == "pixels":
             x, y, *extras = (array.reshape(batch, -1, rows) for array in (x, y, *extras))
         elif self.chain.order == "rows":

@@ -22,18 +22,13 @@ import signal
 import threading
 import time
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from regweave.cascades.crew import (
-    ANYWHERE,
-    Block,
-    Each,
-    dispatch_listing,
-    each_listing,
-    serial_listing,
-    worker_listing,
-)
+from regweave.cascades.crew import ANYWHERE, Block, Each
 from regweave.errors import DeviceError, InputError
+
+if TYPE_CHECKING:
+    from regweave.assembly import Listing
 
 #: A processor that the caller is never on, so that the first job tells the workers where they may run.
 _NOWHERE = ANYWHERE - 1
@@ -66,21 +61,23 @@ def thread_count(threads: int | None, where: str = "threads") -> int:
 
 
 @cache
-def _native() -> dict[str, Any]:
-    """The loaded functions by name. Kept for good: workers run in them until the process ends."""
+def _native(name: str) -> Any:
+    """A function of `crewcode`, loaded. Kept for good: workers run in it until the process ends."""
     from regweave.devices import cpu
     from regweave.machines.x86 import detect
 
     machine = detect()
     if machine is None:
         raise DeviceError("this processor has no native kernels", fix="use the portable device")
-    loaded = {}
-    for make in (worker_listing, dispatch_listing, serial_listing, each_listing):
-        listing = make(machine)
-        function = cpu.load(listing)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
-        loaded[listing.name] = function
-    return loaded
+
+    def make() -> Listing:
+        from regweave.cascades import crewcode
+
+        return getattr(crewcode, f"{name}_listing")(machine)
+
+    function = cpu.load_made(make, name, machine)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
+    return function
 
 
 class _Crew:
@@ -91,7 +88,6 @@ class _Crew:
     """
 
     def __init__(self, helpers: int) -> None:
-        native = _native()
         memory = mmap.mmap(-1, ctypes.sizeof(Block) + 8 * helpers)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         self._block = Block.from_buffer(memory)
@@ -99,14 +95,15 @@ class _Crew:
         self.helpers = helpers
         self.busy = threading.Lock()
         self._usable = os.sched_getaffinity(0)
-        self._dispatch = native["rw_dispatch"].typed(
+        self._dispatch = _native("dispatch").typed(
             ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
         )
+        worker = _native("worker").address
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             for count in range(helpers):
                 try:
-                    _start_thread(native["rw_worker"].address, self.block)
+                    _start_thread(worker, self.block)
                 except DeviceError:
                     if not count:
                         raise
@@ -179,7 +176,7 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _serial() -> Any:
-    return _native()["rw_serial"].typed(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    return _native("serial").typed(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 def run(kernel: int, arguments: int, parts: int, threads: int) -> None:
@@ -201,4 +198,4 @@ def run(kernel: int, arguments: int, parts: int, threads: int) -> None:
 def run_each(function: int, blocks: ctypes.Array[Any], threads: int) -> None:
     """Call `function(address of block)` for each block of an array, on up to `threads` threads."""
     each = Each(function, ctypes.addressof(blocks), ctypes.sizeof(type(blocks)) // max(len(blocks), 1))
-    run(_native()["rw_each"].address, ctypes.addressof(each), len(blocks), threads)
+    run(_native("each").address, ctypes.addressof(each), len(blocks), threads)
