@@ -26,6 +26,18 @@ def test_the_python_example_runs(capsys):
     assert "64" in capsys.readouterr().out
 
 
+@pytest.mark.models
+def test_the_model_example_runs(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    example = next(block for block in PYTHON if "regweave.fuse" in block)
+    exec(compile(example, "README.md", "exec"), names)
+    (output,) = names["outputs"].values()
+    assert output.shape[:2] == (1, 40)
+    assert "baseline_ms" in capsys.readouterr().out
+    assert (tmp_path / "fused" / "report.html").exists()
+
+
 @pytest.mark.parametrize(("command", "output"), [pair for pair in CONSOLE if "rearrange" in pair[0]])
 def test_the_drawing_is_what_the_command_prints(command, output, capfd):
     words = shlex.split(command)

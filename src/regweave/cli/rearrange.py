@@ -39,7 +39,8 @@ def rearrange_command(
     Parameters
     ----------
     source:
-        Where the data is: a fragment such as mma.m16n8k8.tf32:C, or a layout's .json file.
+        Where the data is: operand A, B, C or D of mma.m16n8k8.tf32, mma.m16n8k8.f16, mma.m16n8k16.f16 or
+        mma.m16n8k16.bf16, written mma.m16n8k8.tf32:C; or a layout's .json file.
     destination:
         Where it is needed, named in the same way.
     machine:
