@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import threading
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 import regweave
 from regweave.devices.onnxruntime import unsupported_reason
-from regweave.errors import InputError, ModelError
+from regweave.errors import InputError, ModelError, UnsupportedError
 from regweave.machines.x86 import detect
 
 native = pytest.mark.skipif(
@@ -179,12 +181,70 @@ def test_seams_on_a_gpu_are_shown_on_request(perceptron):
         ({"dims": {"row": 3}}, "row"),
         ({"fuse": [("product0",)]}, "one layer is not a cascade"),
         ({"fuse": [("product0", "nothing")]}, "no node 'nothing'"),
+        ({"fuse": 3}, "not a list of node names"),
+        ({"fuse": [(1, 2)]}, "no node '1'"),
         ({"apart": ["produkt1"]}, "product1"),
+        ({"dims": ["rows"]}, "not a mapping"),
+        ({"dims": {"rows": 10**30}}, "whole number from 0"),
+        ({"dims": {"rows": 10**9, "batch": 1000}}, "more than this machine can hold.*smaller sizes"),
     ],
 )
 def test_bad_arguments_are_clear_errors(perceptron, arguments, words):
     with pytest.raises(InputError, match=words):
         regweave.fuse(perceptron, **{"dims": {"rows": 8}, **arguments})
+
+
+@pytest.mark.parametrize("thing", [None, 3, b"model.onnx", ["model.onnx"]])
+def test_things_that_are_no_models(thing):
+    with pytest.raises(InputError, match="is not a model"):
+        regweave.fuse(thing)
+
+
+def test_sizes_that_the_model_does_not_run_with(recogniser):
+    with pytest.raises(InputError, match=r"does not run with these sizes.*give sizes"):
+        regweave.fuse(recogniser, dims={**SIZES, "width": 0})
+
+
+@native
+def test_an_input_that_is_also_an_output(perceptron, run):
+    model = onnx.ModelProto()
+    model.CopyFrom(perceptron)
+    model.graph.output.append(model.graph.input[0])
+    fused = regweave.fuse(model, dims={"rows": 8}, fuse="product0,product1")
+    x = images(1, 8, 64)
+    found = fused.run(x)
+    np.testing.assert_array_equal(found["x"], x)
+    np.testing.assert_allclose(found["a2"], run(perceptron, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+@native
+def test_names_that_files_cannot_have(perceptron, tmp_path):
+    model = onnx.ModelProto()
+    model.CopyFrom(perceptron)
+    names = (" <b>/1,", "p" * 3000, " <b>:1,")
+    products = [node for node in model.graph.node if node.op_type == "MatMul"]
+    for node, name in zip(products, names, strict=True):
+        node.name = name
+    fused = regweave.fuse(model, dims={"rows": 8}, fuse=[names])
+    fused.save(tmp_path)
+    assert len(list((tmp_path / "kernels").glob("*.s"))) == len(fused.natives) > 0
+    assert "<b>" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_kernels_of_like_names_get_files_of_their_own():
+    from regweave.engine.fused import _stems
+
+    stems = _stems(dict.fromkeys(("a/b", "a:b", "A:B", "x" * 300, "x" * 301)))  # type: ignore[arg-type]
+    assert len({stem.lower() for stem in stems}) == 5
+    assert max(map(len, stems)) < 120
+
+
+def test_a_fused_model_has_a_short_name_and_is_not_copied(perceptron):
+    fused = regweave.fuse(perceptron, dims={"rows": 8}, strategy="refuse")
+    assert repr(fused) == "<Fused perceptron: 0 native pieces, 1 thread(s)>"
+    for attempt in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(UnsupportedError, match="cannot be copied or pickled"):
+            attempt(fused)
 
 
 def test_files_that_are_no_models(tmp_path, perceptron):

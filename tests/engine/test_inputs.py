@@ -76,6 +76,17 @@ def test_wrong_values_name_the_input_and_what_was_expected(two, changes, words):
         checked_inputs(two, {**GOOD, **changes})
 
 
+def test_tensors_without_data(two):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match="cannot be shared"):
+        checked_inputs(two, {**GOOD, "x": torch.zeros(1, 3, 7, device="meta")})
+
+
+def test_a_number_is_an_array_without_dimensions():
+    ports = ports_of(read_model(model(("x", TensorProto.FLOAT, []))))
+    assert checked_inputs(ports, np.float32(3))["x"].shape == ()
+
+
 def test_missing_and_surplus_values(two):
     with pytest.raises(InputError, match="no value for the inputs ids"):
         checked_inputs(two, {"x": GOOD["x"]})

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from regweave.devices.onnxruntime import NativeSession
 from regweave.engine.inputs import Ports, checked_inputs
 from regweave.engine.natives import Native
 from regweave.engine.report import Report
-from regweave.errors import InputError
+from regweave.errors import InputError, UnsupportedError
 
+_LONGEST = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -30,6 +31,17 @@ class Fused:
     report: Report
     natives: Mapping[str, Native]
     _session: NativeSession
+
+    def __repr__(self) -> str:
+        """Which model it is and how much of it runs natively."""
+        fused = len(self.report.fused)
+        return f"<Fused {self.report.model}: {fused} native pieces, {self.report.threads} thread(s)>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a fused model holds machine code and threads of its process: it cannot be copied or pickled",
+            fix="call regweave.fuse where the model is needed",
+        )
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -63,8 +75,7 @@ class Fused:
         try:
             kernels = place / "kernels"
             kernels.mkdir(parents=True, exist_ok=True)
-            for name, native in self.natives.items():
-                stem = _UNSAFE.sub("_", name)
+            for stem, native in _stems(self.natives).items():
                 (kernels / f"{stem}.s").write_text(native.listing.text, encoding="utf-8")
                 (kernels / f"{stem}.registers.txt").write_text(_registers(native), encoding="utf-8")
             report = _finite(self.report.to_dict())
@@ -74,6 +85,19 @@ class Fused:
         except OSError as error:
             raise InputError(f"cannot write there: {error.strerror}", where=str(place)) from error
         return place
+
+
+def _stems(natives: Mapping[str, Native]) -> dict[str, Native]:
+    """The kernels under names for files: short, of harmless characters, and different in any case."""
+    stems: dict[str, Native] = {}
+    taken: set[str] = set()
+    for name, native in natives.items():
+        stem = _UNSAFE.sub("_", name)[:_LONGEST]
+        if stem.lower() in taken:
+            stem = f"{stem}.{len(stems)}"
+        taken.add(stem.lower())
+        stems[stem] = native
+    return stems
 
 
 def _registers(native: Native) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import onnx
 
 from regweave.cascades import thread_count
 from regweave.cascades.device import choose_machine
-from regweave.devices.onnxruntime import unsupported_reason
+from regweave.devices.onnxruntime import NativeSession, unsupported_reason
 from regweave.engine.attribution import node_names
 from regweave.engine.deciding import Court, Judgement
 from regweave.engine.fused import Fused
@@ -25,7 +26,9 @@ from regweave.engine.proposals import proposed_chains, proposed_rest
 from regweave.engine.reporting import Gpu, kernels_by_title, make_report
 from regweave.engine.samples import sample_inputs, sized_model
 from regweave.engine.verification import compare_outputs
-from regweave.errors import InputError, nearest_names
+from regweave.errors import DeviceError, InputError, nearest_names
+from regweave.graphs import Model
+from regweave.graphs.requests import listed
 from regweave.machines.x86 import VectorMachine
 from regweave.rearrangement import STRATEGIES
 
@@ -60,6 +63,7 @@ def fuse(
     say = progress or (lambda words: None)
     count = thread_count(threads)
     gpu = _checked_gpu(strategy, machine, dtype)
+    apart = listed(apart, "apart")
     say("reading the model")
     read = sized_model(model, dims or {})
     feeds = sample_inputs(read)
@@ -69,7 +73,7 @@ def fuse(
     with Workshop(read.folder) as shop:
         say("running the model in onnxruntime")
         baseline = shop.open(read.proto, threads=count, optimise=True)
-        expected = baseline.run(None, feeds)
+        expected = _first_run(baseline, feeds, read)
         if why_not is not None or target is None:
             fates = [Judgement(p, False, why_not or "") for p in chains]
             report = make_report(read, count, fates, refused, None, None, gpu)
@@ -86,6 +90,21 @@ def fuse(
         errors = compare_outputs(session.run(None, feeds), expected)
         report = make_report(read, count, decision.judgements, refused, decision, errors, gpu)
         return Fused(ports_of(read), report, kernels_by_title(decision.build), session)
+
+
+def _first_run(session: NativeSession, feeds: Mapping[str, Any], read: Model) -> list[Any]:
+    """What onnxruntime makes of the model; InputError where it cannot run it with the sizes given."""
+    try:
+        return session.run(None, feeds)
+    except DeviceError as error:
+        if not read.dims:
+            raise
+        sizes = ", ".join(f"{name}={size}" for name, size in read.dims.items())
+        raise InputError(
+            f"the model does not run with these sizes: {error.what}",
+            where=f"dims {sizes}",
+            fix="give sizes that the model is made for",
+        ) from error
 
 
 def _checked_gpu(strategy: str | None, machine: str | None, dtype: str | None) -> Gpu | None:

@@ -104,12 +104,14 @@ def _checked(ports: Ports, name: str, value: Any) -> np.ndarray:
 def _array(value: Any, where: str) -> np.ndarray:
     if isinstance(value, np.ma.MaskedArray):
         raise InputError("a masked array", where=where, fix="fill the masked values")
-    if isinstance(value, np.ndarray):
-        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
     if hasattr(value, "__dlpack__"):
-        if value.__dlpack_device__()[0] != _DLPACK_CPU:
-            raise InputError("the tensor is not in the CPU's memory", where=where, fix="give tensor.cpu()")
         try:
+            if value.__dlpack_device__()[0] != _DLPACK_CPU:
+                raise InputError(
+                    "the tensor is not in the CPU's memory", where=where, fix="give tensor.cpu()"
+                )
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(f"the tensor cannot be shared: {error}", where=where) from None

@@ -7,6 +7,7 @@ that nobody gave counts as 1; any other must be given, because a plan for a wron
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 
@@ -52,9 +53,27 @@ def _batches(model: Model) -> list[str]:
 
 
 def sample_inputs(model: Model, seed: int = 0) -> dict[str, np.ndarray]:
-    """An array for every input. UnsupportedError for inputs that are no tensors of numbers."""
+    """An array for every input.
+
+    Errors: UnsupportedError for inputs that are no tensors of numbers, InputError for sizes that this
+    machine's memory cannot hold.
+    """
+    _check_memory(model)
     random = np.random.default_rng(seed)
     return {name: _sample(model, name, random) for name in model.inputs}
+
+
+def _check_memory(model: Model) -> None:
+    """No tensor of a known size may be larger than the machine's memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name, shape in model.shapes.items():
+        elements = math.prod(size for size in shape if size is not None)
+        if elements > memory // 4 and all(size is not None for size in shape):
+            raise InputError(
+                f"'{name}' would have {elements:.2g} elements, more than this machine can hold",
+                where="dims " + ", ".join(f"{key}={size}" for key, size in model.dims.items()),
+                fix="give smaller sizes to decide on; others may come when the model runs",
+            )
 
 
 def _sample(model: Model, name: str, random: np.random.Generator) -> np.ndarray:

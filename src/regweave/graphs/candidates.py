@@ -25,8 +25,8 @@ from regweave.graphs.requests import (
     check_apart,
     checked_apart,
     keeps_apart,
-    node_names,
     requested,
+    requests_of,
 )
 from regweave.graphs.walks import Scout, Walk, trimmed
 
@@ -42,11 +42,10 @@ def find_candidates(
     """
     scout = Scout(model)
     kept = checked_apart(scout, apart)
-    requests = [node_names(request) for request in fuse]
     taken: set[str] = set()
     found: list[Piece] = []
     ends: dict[str, Walk] = {}
-    for names in requests:
+    for names in requests_of(fuse):
         links = requested(scout, names, kept, taken)
         taken.update(name for link in links for name in link.nodes)
         found.append(replace(make_piece(model, "chain", links), forced=True))

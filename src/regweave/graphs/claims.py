@@ -12,6 +12,8 @@ from regweave.graphs.inference import is_anonymous, is_dynamic
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 DAMAGED = "the file is damaged: fetch or export it again"
+LARGEST = 2**31 - 1
+"""Of a dimension: beyond it onnxruntime's own kernels count in too few bits."""
 ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
@@ -117,6 +119,8 @@ def dynamic_dimensions(proto: onnx.ModelProto) -> dict[str, str]:
 
 
 def check_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(dims, Mapping):
+        raise InputError(f"{dims!r} is not a mapping of names to sizes", where="dims", fix='write {"N": 4}')
     places = dynamic_dimensions(proto)
     named = {name for name in places.values() if name}
     for name, size in dims.items():
@@ -129,8 +133,10 @@ def check_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int
                 else "none: all sizes are fixed",
                 nearest=nearest_names(name, [*named, *places]),
             )
-        if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
+        if isinstance(size, bool) or not hasattr(size, "__index__") or not 0 <= size <= LARGEST:
             raise InputError(
-                f"the size of '{name}' is {size!r}", where="dims", expected="a whole number >= 0"
+                f"the size of '{name}' is {size!r}",
+                where="dims",
+                expected=f"a whole number from 0 to {LARGEST}",
             )
     return {name: int(size) for name, size in dims.items()}

@@ -152,7 +152,8 @@ def types_and_shapes(inferred: onnx.ModelProto) -> tuple[dict[str, int], dict[st
     types: dict[str, int] = {}
     shapes: dict[str, Shape] = {}
     graph = inferred.graph
-    for value in (*graph.input, *graph.value_info, *graph.output):
+    # Inputs last: an input that is also an output keeps its shape, which outputs here may have lost.
+    for value in (*graph.output, *graph.value_info, *graph.input):
         if not value.type.HasField("tensor_type"):
             continue
         if value.type.tensor_type.elem_type:

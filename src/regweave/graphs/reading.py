@@ -57,6 +57,10 @@ def read_model(
     if isinstance(source, onnx.ModelProto):
         path, proto = None, onnx.ModelProto()
         proto.CopyFrom(source)
+    elif not isinstance(source, (str, os.PathLike)):
+        raise InputError(
+            f"{type(source).__name__} is not a model", where="model", expected="a path or an onnx.ModelProto"
+        )
     else:
         path = Path(source)
         proto = _parse(path)

@@ -7,6 +7,7 @@ that is silently left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from regweave.errors import InputError, nearest_names
 from regweave.graphs.pieces import Link
@@ -16,14 +17,28 @@ from regweave.graphs.walks import Scout, Walk, describe, trimmed
 ON_REQUEST = "kept apart on request"
 
 
-def node_names(request: str | Sequence[str]) -> tuple[str, ...]:
-    names = request.split(",") if isinstance(request, str) else request
-    return tuple(name.strip() for name in names if name.strip())
+def requests_of(fuse: Iterable[str | Sequence[str]] | None) -> list[tuple[str, ...]]:
+    """The names of each chain: "NODE,NODE" is split and stripped, a sequence is taken as it is."""
+    return [
+        tuple(name.strip() for name in request.split(",") if name.strip())
+        if isinstance(request, str)
+        else listed(request, "fuse")
+        for request in listed(fuse, "fuse")
+    ]
+
+
+def listed(names: Any, where: str) -> tuple[Any, ...]:
+    """Names that were given as one name, any iterable of names, or None for none."""
+    if names is None or isinstance(names, str):
+        return (names,) if names else ()
+    if not isinstance(names, Iterable):
+        raise InputError(f"{names!r} is not a list of node names", where=where)
+    return tuple(names)
 
 
 def _known(scout: Scout, name: str, where: str) -> int:
     """The index of a node by name; InputError with the nearest names of products."""
-    index = scout.model.positions.get(name)
+    index = scout.model.positions.get(name) if isinstance(name, str) else None
     if index is None:
         products = [node.name for node in scout.model.nodes if node.op_type in PRODUCTS]
         near = nearest_names(name, products) or nearest_names(name, scout.model.positions)
@@ -31,8 +46,8 @@ def _known(scout: Scout, name: str, where: str) -> int:
     return index
 
 
-def checked_apart(scout: Scout, apart: Iterable[str]) -> frozenset[str]:
-    names = [apart] if isinstance(apart, str) else list(apart)
+def checked_apart(scout: Scout, apart: Iterable[str] | None) -> frozenset[str]:
+    names = listed(apart, "apart")
     for name in names:
         _known(scout, name, "apart")
     return frozenset(names)
@@ -55,7 +70,7 @@ def check_apart(scout: Scout, kept: frozenset[str], ends: dict[str, Walk]) -> No
 
 def requested(scout: Scout, names: Sequence[str], kept: frozenset[str], taken: set[str]) -> list[Link]:
     """Exactly the chain that was asked for, or an InputError that says why it is none."""
-    where = f"fuse '{','.join(names)}'"
+    where = f"fuse '{','.join(map(str, names))}'"
     if len(names) < 2:
         raise InputError(
             "a chain of one layer is not a cascade", where=where, expected="two or more products"
