@@ -130,7 +130,7 @@ def test_wrong_extra_inputs(floats: Floats, isa: str) -> None:
     with pytest.raises(InputError, match=r"\[4, 24\]"):
         compiled(x, (floats(4, 12), floats(4, 23)))
     for wrong in (floats(4, 12), None, 5):
-        with pytest.raises(InputError, match="expected a tuple of 2 arrays"):
+        with pytest.raises(InputError, match="expected a tuple of 2"):
             compiled(x, wrong)  # type: ignore[arg-type]
 
 

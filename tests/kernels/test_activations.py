@@ -109,5 +109,5 @@ def test_unknown_operator() -> None:
     class Cube(Elementwise):
         name = "cube"
 
-    with pytest.raises(UnsupportedError, match="cube"):
+    with pytest.raises(UnsupportedError, match="Cube"):
         activate(NumpyMath(), Cube(), np.float32([1]))

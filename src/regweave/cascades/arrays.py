@@ -137,7 +137,7 @@ def take_extras(extras: Any, count: int) -> list[np.ndarray]:
         raise InputError(
             f"extras is {type(extras).__name__}",
             where="extras",
-            expected=f"a tuple of {count} arrays",
+            expected=f"a tuple of {count}",
             fix="write (array,) for a single one" if count else "this call takes none",
         )
     if len(extras) != count:

@@ -47,6 +47,13 @@ def _run_rows(chain: Chain, x: np.ndarray, extras: Sequence[np.ndarray], y: np.n
         y[rows] = value[: rows.stop - rows.start]
 
 
+def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x [M, K] @ weight [K, N], in blocks of one size too."""
+    with np.errstate(all="ignore"):
+        blocks = [_padded(x[start : start + BLOCK_ROWS]) @ weight for start in range(0, len(x), BLOCK_ROWS)]
+    return np.concatenate(blocks)[: len(x)]
+
+
 def _loader(operands: Sequence[Operand], extras: Sequence[np.ndarray]) -> Callable[[int], np.ndarray]:
     """What `activate_all` asks for operands: operator i's vector or its extra input."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from regweave.cascades import portable
 from regweave.cascades.arrays import (
     aligned_bytes,
     aligned_empty,
@@ -145,8 +146,7 @@ class _Job:
             self._run_native(c, threads, machine)
 
     def _run_portable(self, c: np.ndarray) -> None:
-        with np.errstate(all="ignore"):
-            product = self.a.reshape(len(c), -1) @ self.b
+        product = portable.product(self.a.reshape(c.shape[0], self.b.shape[0]), self.b)
         operands = (*self.vectors, *self.tensors)
         c[...] = activate_all(NumpyMath(), self.ops, product, lambda index: operands[index])
 

@@ -175,7 +175,7 @@ def activate(math_: VectorMath[V], op: Elementwise, x: V, operand: V | None = No
         return math_.mul(x, operand)
     code = _CODE.get(type(op))
     if code is None:
-        raise UnsupportedError(f"no kernel code for {op}", expected="an operator of regweave.operators")
+        raise UnsupportedError(f"no kernel code for {op!r}", expected="an operator of regweave.operators")
     return code(math_, op, x)  # type: ignore[return-value]
 
 
