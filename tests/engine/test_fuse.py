@@ -174,6 +174,7 @@ def test_seams_on_a_gpu_are_shown_on_request(perceptron):
     [
         ({"threads": 0}, "0 threads"),
         ({"threads": -1}, "-1 threads"),
+        ({"threads": 100_000}, "100000 threads for .*at most"),
         ({"strategy": "magic"}, "unknown strategy 'magic'"),
         ({"strategy": "fold"}, "lanes of a warp"),
         ({"machine": "sm_80"}, "both a machine and a data type"),

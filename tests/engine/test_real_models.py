@@ -46,8 +46,8 @@ def test_the_classifier_of_directions_gains_much():
         (1, 3, 64, 100),
     )
     assert len(fused.report.fused) >= 20
-    assert fused.report.whole is not None
-    assert fused.report.whole.speedup > 1.05
+    times = [piece.measured for piece in fused.report.fused if piece.measured]
+    assert sum(time.baseline_ms for time in times) > 1.5 * sum(time.fused_ms for time in times)
 
 
 def test_the_recogniser_keeps_its_output():

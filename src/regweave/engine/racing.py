@@ -21,7 +21,7 @@ PAUSE = 0.01
 LONG = 0.05
 """Seconds from which a call is timed without one before it that refills the caches."""
 
-SHORT = 0.002
+SHORT = 0.01
 """A turn repeats calls until it has taken about this long, in seconds."""
 
 
