@@ -197,3 +197,18 @@ def test_dimensions_and_node_names():
     assert node_names(" a, b ,") == ("a", "b")
     with pytest.raises(InputError, match="--dim"):
         dimensions(("=3",))
+    for wrong in ("N=" + "9" * 5000, "N=-1", "N=²"):
+        with pytest.raises(InputError, match="does not set a dimension"):
+            dimensions((wrong,))
+
+
+def test_a_dimension_has_one_size():
+    assert dimensions(("N=4", "N=4")) == {"N": 4}
+    with pytest.raises(InputError, match="'N' is given twice: 4 and 5"):
+        dimensions(("N=4", "N=5"))
+
+
+def test_the_folder_is_tried_before_the_work(tmp_path, capfd):
+    (tmp_path / "file").write_text("")
+    assert main(["fuse", str(tmp_path / "none.onnx"), "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write there" in capfd.readouterr().err

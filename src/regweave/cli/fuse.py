@@ -9,11 +9,14 @@ library's.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from regweave.cli.output import plain_values, print_answer, print_document, talk_console, talk_of
 from regweave.errors import InputError
+
+MOST_DIGITS = 18
 
 
 def fuse_command(
@@ -63,13 +66,15 @@ def fuse_command(
     """
     from regweave.engine import fuse as fuse_model
 
+    if out is not None:
+        check_folder(out)
     with talk_of(f"fusing {model.name}") as say:
         fused = fuse_model(
             model,
             threads=threads,
             dims=dimensions(dim),
-            fuse=tuple(node_names(chain) for chain in fuse),
-            apart=tuple(name for names in apart for name in node_names(names)),
+            fuse=fuse,
+            apart=[name for names in apart for name in node_names(names)],
             strategy=strategy,
             tune=tune,
             machine=machine,
@@ -78,10 +83,7 @@ def fuse_command(
         )
     report = plain_values(fused.report.to_dict())
     if out is not None:
-        from regweave.views import report_page
-
         fused.save(out)
-        (out / "report.html").write_text(report_page(report), encoding="utf-8")
         talk_console().print(f"kernels and report written to {out}", markup=False)
     if json:
         print_document(report)
@@ -96,15 +98,26 @@ def dimensions(settings: Iterable[str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for setting in settings:
         name, _, value = setting.rpartition("=")
-        if not name or not value.isascii() or not value.isdigit():
+        if not name or not value.isascii() or not value.isdigit() or len(value) > MOST_DIGITS:
             raise InputError(
                 f"{setting!r} does not set a dimension",
                 where="--dim",
                 expected="NAME=VALUE with a whole number VALUE >= 0",
                 fix="write it like --dim width=320",
             )
-        sizes[name] = int(value)
+        if sizes.setdefault(name, int(value)) != int(value):
+            raise InputError(f"'{name}' is given twice: {sizes[name]} and {value}", where="--dim")
     return sizes
+
+
+def check_folder(folder: Path) -> None:
+    """Make `folder` and try whether it can be written, before minutes are spent on what goes there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write there: {error.strerror}", where=f"--out {folder}") from error
 
 
 def node_names(words: str) -> tuple[str, ...]:

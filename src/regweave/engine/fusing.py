@@ -15,6 +15,7 @@ import onnx
 
 from regweave.cascades import thread_count
 from regweave.cascades.device import choose_machine
+from regweave.cascades.threads import usable_processors
 from regweave.devices.onnxruntime import NativeSession, unsupported_reason
 from regweave.engine.attribution import node_names
 from regweave.engine.deciding import Court, Judgement
@@ -32,6 +33,8 @@ from regweave.graphs.requests import listed
 from regweave.machines.x86 import VectorMachine
 from regweave.rearrangement import STRATEGIES
 
+MOST_THREADS = 8
+"""Per processor: onnxruntime's threads spin while they wait, and a run then takes seconds."""
 REFUSE = "refuse"
 ON_REQUEST = "refused on request (strategy 'refuse')"
 
@@ -61,7 +64,7 @@ def fuse(
     VerificationError where what was asked for by name is not accurate.
     """
     say = progress or (lambda words: None)
-    count = thread_count(threads)
+    count = _checked_threads(threads)
     gpu = _checked_gpu(strategy, machine, dtype)
     apart = listed(apart, "apart")
     say("reading the model")
@@ -90,6 +93,19 @@ def fuse(
         errors = compare_outputs(session.run(None, feeds), expected)
         report = make_report(read, count, decision.judgements, refused, decision, errors, gpu)
         return Fused(ports_of(read), report, kernels_by_title(decision.build), session)
+
+
+def _checked_threads(threads: int | None) -> int:
+    """The number of threads; InputError where there would be so many that onnxruntime's wait for one
+    another."""
+    count, most = thread_count(threads), MOST_THREADS * usable_processors()
+    if count > most:
+        raise InputError(
+            f"{count} threads for {usable_processors()} processors",
+            where="threads",
+            expected=f"at most {most}",
+        )
+    return count
 
 
 def _first_run(session: NativeSession, feeds: Mapping[str, Any], read: Model) -> list[Any]:
