@@ -16,11 +16,12 @@ anyway.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from regweave.kernels import ChainPlan
 from regweave.operators import Signature
+from regweave.values import value
 
 if TYPE_CHECKING:
     from regweave.assembly import Listing
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _KIB = 1024
 
 
-@dataclass(frozen=True)
+@value
 class Seam:
     """The place behind stage `index`: how its result gets to where the next product reads it."""
 
@@ -44,7 +45,7 @@ class Seam:
         return f"seam {self.index}, {self.width} wide: {self.strategy}, {self.where}; {self.reason}"
 
 
-@dataclass(frozen=True)
+@value
 class CascadePlan:
     """The plan of a compiled cascade.
 

@@ -17,13 +17,13 @@ of panel per product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from regweave.errors import UnsupportedError
+from regweave.values import value
 
 
-@dataclass(frozen=True)
+@value
 class Panel:
     """Columns `start` .. `start + columns - 1`, held in `vectors` vectors (the last one maybe in part)."""
 
@@ -32,7 +32,7 @@ class Panel:
     vectors: int
 
 
-@dataclass(frozen=True)
+@value
 class Geometry:
     """The tile of one machine. `cache_bytes` is the part of a core's own cache that a block of work may
     fill."""

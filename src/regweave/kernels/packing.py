@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ import numpy as np
 
 from regweave.kernels.plan import ChainPlan
 from regweave.operators import Chain, Stage
+from regweave.values import value
 
 if TYPE_CHECKING:
     from regweave.assembly import Listing
@@ -48,7 +48,7 @@ class PackArguments(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class PackStep:
     """One call of the packing kernel: from `matrix` [rows, columns] to byte `offset` of the packed stage."""
 
@@ -73,7 +73,7 @@ class PackStep:
         )
 
 
-@dataclass(frozen=True)
+@value
 class PackedStage:
     """Size and making of a packed stage; its memory must start at a multiple of 64 bytes."""
 

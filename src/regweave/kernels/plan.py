@@ -12,13 +12,13 @@ the loops are the other way round by nature: weights are the scalars.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from regweave.errors import UnsupportedError
 from regweave.kernels.geometry import Geometry, Panel, geometry_of
 from regweave.operators import Signature
+from regweave.values import value
 
 if TYPE_CHECKING:
     from regweave.machines.x86 import VectorMachine
@@ -34,7 +34,7 @@ SINGLE_ROWS = 336
 _PAGE = 4096
 
 
-@dataclass(frozen=True)
+@value
 class ChainPlan:
     """The static plan of one chain on one machine.
 

@@ -10,12 +10,11 @@ families share; a family (`machines/x86`, `machines/nvidia`, ...) adds its own f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from regweave.errors import InputError, nearest_names
+from regweave.values import value
 
 
-@dataclass(frozen=True)
+@value
 class RegisterClass:
     """One kind of register, in the order in which registers are to be handed out.
 
@@ -47,7 +46,7 @@ class RegisterClass:
         return len(self.registers)
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Machine:
     """A target: its name (`avx512`, `sm_80`), family (`x86`, `nvidia`), a title for people, and its lanes.
 

@@ -8,17 +8,18 @@ analysis and allocation stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from regweave.machines.machine import Machine
+from regweave.values import value
 
 if TYPE_CHECKING:
     from regweave.machines.forms import Table
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class AssemblyMachine(Machine):
     """A machine with an instruction table, which `make_table` makes when it is first asked for.
 

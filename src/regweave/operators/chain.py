@@ -17,7 +17,6 @@ goes where. It hashes, so that a kernel is generated once for all chains that di
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,9 +25,10 @@ from regweave.errors import InputError, nearest_names
 from regweave.operators.blocks import from_blocks, to_blocks
 from regweave.operators.operands import all_of, resolved, structure
 from regweave.operators.stage import ORDERS, Order, Signature, Stage
+from regweave.values import value
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Chain:
     """One or more stages, each fed by the one before; `block` only with order "blocked" (8 or 16 usually).
 

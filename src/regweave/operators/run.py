@@ -9,7 +9,6 @@ the pixels of an image). Without Channel operators the tensor is flat and `chann
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,12 +16,13 @@ import numpy as np
 from regweave.errors import InputError, nearest_names
 from regweave.operators.elementwise import Elementwise
 from regweave.operators.operands import Operand, all_of, check_operands, extra_count, resolved, structure
+from regweave.values import value
 
 Axis = Literal["last", "first"]
 AXES = ("last", "first")
 
 
-@dataclass(frozen=True)
+@value
 class RunSignature:
     """The structure of a run without its data: equal signatures can share one kernel."""
 
@@ -37,7 +37,7 @@ class RunSignature:
         return extra_count((self.extras,))
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class ElementwiseRun:
     """One or more element-wise operators on a whole tensor. Errors: InputError."""
 

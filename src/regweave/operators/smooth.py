@@ -11,13 +11,13 @@ At -Inf SiLU and GELU are -Inf * 0 = NaN, as IEEE arithmetic and the ONNX defini
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
 from regweave.operators.elementwise import Elementwise
+from regweave.values import value
 
 GELU_FORMS = ("erf", "tanh")
 
@@ -31,7 +31,7 @@ def _erfc(x: np.ndarray) -> np.ndarray:
     return np.fromiter(map(math.erfc, x.ravel()), np.float64, x.size).reshape(x.shape)
 
 
-@dataclass(frozen=True)
+@value
 class Sigmoid(Elementwise):
     """1 / (1 + exp(-x))."""
 
@@ -41,7 +41,7 @@ class Sigmoid(Elementwise):
         return _sigmoid(x)
 
 
-@dataclass(frozen=True)
+@value
 class Tanh(Elementwise):
     """Hyperbolic tangent."""
 
@@ -51,7 +51,7 @@ class Tanh(Elementwise):
         return np.tanh(x)
 
 
-@dataclass(frozen=True)
+@value
 class Silu(Elementwise):
     """x * sigmoid(x), also called swish."""
 
@@ -62,7 +62,7 @@ class Silu(Elementwise):
             return x * _sigmoid(x)
 
 
-@dataclass(frozen=True)
+@value
 class Gelu(Elementwise):
     """x times the normal distribution function of x: exactly ("erf"), or by the usual "tanh" formula."""
 

@@ -7,7 +7,6 @@ A `Signature` is what is left of a chain without its data: it hashes, and equal 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,12 +14,13 @@ import numpy as np
 from regweave.errors import InputError
 from regweave.operators.elementwise import Elementwise
 from regweave.operators.operands import Operand, all_of, check_operands, extra_count, owned
+from regweave.values import value
 
 Order = Literal["rows", "pixels", "blocked"]
 ORDERS = ("rows", "pixels", "blocked")
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Stage:
     """One product and its epilogue: `epilogue(x @ weight)`.
 
@@ -68,7 +68,7 @@ class Stage:
         return self.weight.shape[1]
 
 
-@dataclass(frozen=True)
+@value
 class Signature:
     """The structure of a chain without its data: equal signatures can share one kernel.
 

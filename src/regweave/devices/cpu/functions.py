@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,13 @@ from regweave.devices.cpu.keys import source_key, text_key
 from regweave.devices.cpu.objects import Image, place
 from regweave.errors import AssemblyError, DeviceError, InputError, nearest_names
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine, supports
+from regweave.values import value
 
 if TYPE_CHECKING:
     from regweave.assembly import Listing
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Function:
     """Machine code in memory. Keep it alive while its `address` may be called: its memory goes when it goes.
 
@@ -79,7 +80,7 @@ class Function:
         return callable_
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Library:
     """Several functions of one assembly text, in one piece of memory that lives as long as this object."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from dataclasses import dataclass
 from functools import cache
 
 from regweave.errors import AssemblyError, DeviceError
+from regweave.values import value
 
 _PAGE = mmap.PAGESIZE
 _PROGBITS, _SYMTAB, _RELA, _NOBITS = 1, 2, 4, 8
@@ -24,7 +24,7 @@ _R_64, _R_PC32, _R_PLT32 = 1, 2, 4
 _REFERENCE, _WORD = struct.Struct("<QIIq"), struct.Struct("<i")
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Image:
     """Loaded code: `symbols` maps global names to addresses; `memory` must live as long as they are used."""
 

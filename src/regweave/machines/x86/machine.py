@@ -9,11 +9,12 @@ runs on both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from regweave.machines.machine import RegisterClass
 from regweave.machines.target import AssemblyMachine
+from regweave.values import value
 
 if TYPE_CHECKING:
     from regweave.machines.forms import Table
@@ -56,7 +57,7 @@ def _general_views() -> dict[str, dict[str, str]]:
     return views
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class VectorMachine(AssemblyMachine):
     """An x86-64 machine with vectors of `lanes` 32-bit elements.
 

@@ -1,0 +1,98 @@
+"""Values behave as frozen dataclasses do, which the standard library makes for comparison."""
+
+import copy
+import dataclasses
+import pickle
+from typing import ClassVar
+
+import pytest
+
+from regweave.values import value
+
+
+def pair(make, identity):
+    """The same family of classes by `value` and by `dataclass`."""
+
+    @make
+    class Base:
+        """A base."""
+
+        name: ClassVar[str] = "base"
+
+    @make
+    class Plain(Base):
+        """No fields of its own."""
+
+        name: ClassVar[str] = "plain"
+
+    @make
+    class Point(Base):
+        """Three fields."""
+
+        x: float
+        y: float = 2.0
+        note: str = dataclasses.field(default="", repr=False, compare=False)
+
+    @make
+    class Same(Point):
+        """The fields of another one."""
+
+    @identity
+    class Thing:
+        """Equal only to itself."""
+
+        x: int
+
+    return Base, Plain, Point, Same, Thing
+
+
+OURS = pair(value, value(eq=False))
+THEIRS = pair(dataclasses.dataclass(frozen=True), dataclasses.dataclass(frozen=True, eq=False))
+
+
+@pytest.mark.parametrize(("base", "plain", "point", "same", "thing"), [OURS, THEIRS], ids=["ours", "theirs"])
+def test_what_a_frozen_dataclass_does(base, plain, point, same, thing):
+    objects = (base(), plain(), point(1.0), point(1.0, 3.0), same(1.0), thing(1))
+    for left in objects:
+        for right in objects:
+            assert (left == right) == (left is right)
+    assert point(1.0, note="a") == point(1.0, 2.0, note="b")
+    assert hash(point(1.0, note="a")) == hash(point(1.0, 2.0, note="b"))
+    assert plain() == plain()
+    assert thing(1) != thing(1)
+    assert [str(one).split("<locals>.")[1] for one in objects[1:]] == [
+        "Plain()",
+        "Point(x=1.0, y=2.0)",
+        "Point(x=1.0, y=3.0)",
+        "Same(x=1.0, y=2.0)",
+        "Thing(x=1)",
+    ]
+    for one in objects:
+        for name in ("x", "name", "other"):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(one, name, 3)
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                delattr(one, name)
+    assert dataclasses.replace(same(1.0), y=5.0) == same(1.0, 5.0)
+    assert [entry.name for entry in dataclasses.fields(same)] == ["x", "y", "note"]
+    assert copy.copy(objects[3]) == copy.deepcopy(objects[3]) == objects[3]
+    with pytest.raises(TypeError):
+        point()
+
+
+def test_methods_that_are_written_stay():
+    @value
+    class Odd:
+        x: int
+
+        def __repr__(self):
+            return "odd"
+
+    assert repr(Odd(1)) == "odd"
+
+
+def test_operators_can_be_sent_to_other_processes():
+    from regweave.operators import Clip, Relu
+
+    for op in (Relu(), Clip(0, 6)):
+        assert pickle.loads(pickle.dumps(op)) == op
