@@ -159,7 +159,9 @@ def _crew(threads: int) -> _Crew:
         with _making:
             crew = _crews.get(threads)
             if crew is None:
-                crew = _crews[threads] = _Crew(threads - 1)
+                most = min(threads, max(usable_processors(), _ALWAYS))
+                crew = _crews[threads] = _crews.get(most) or _Crew(most - 1)
+                _crews[most] = crew
     return crew
 
 
@@ -185,7 +187,7 @@ def run(kernel: int, arguments: int, parts: int, threads: int) -> None:
     `kernel` and `arguments` are addresses; the interpreter's lock is released meanwhile.
     """
     if parts > 1 and threads > 1:
-        crew = _crew(min(threads, max(usable_processors(), _ALWAYS)))
+        crew = _crew(threads)
         if crew.busy.acquire(blocking=False):
             try:
                 crew.run(kernel, arguments, parts)
