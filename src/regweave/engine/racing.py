@@ -36,14 +36,19 @@ class Race:
         """The median seconds of a call, by name."""
         return {name: statistics.median(times) for name, times in self.times.items()}
 
-    def best_ratio(self, first: str, second: str) -> float:
-        """The same from the shortest times of both: what interruptions leave alone."""
-        return min(self.times[first]) / min(self.times[second])
-
     def ratio(self, first: str, second: str) -> float:
         """By how much `second` is faster than `first`: the median over the rounds of first / second."""
         pairs = zip(self.times[first], self.times[second], strict=True)
         return statistics.median(a / b for a, b in pairs)
+
+    def is_faster(self, first: str, second: str) -> bool | None:
+        """Whether `second` is faster; None where its shortest time and the median ratio say differently."""
+        best = min(self.times[first]) >= min(self.times[second])
+        return best if best == (self.ratio(first, second) >= 1) else None
+
+    def joined(self, other: Race) -> Race:
+        """Both races as one."""
+        return Race({name: [*times, *other.times[name]] for name, times in self.times.items()})
 
 
 def race(

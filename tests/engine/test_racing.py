@@ -1,0 +1,32 @@
+"""Who won a race: an interruption decides nothing, and where two measures disagree nobody has."""
+
+import pytest
+
+from regweave.engine.racing import Race, race
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ([1.0, 1.0, 1.0], [0.9, 0.9, 0.9], True),
+        ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], True),
+        ([1.0, 1.0, 1.0], [1.03, 1.02, 1.03], False),
+        ([1.0, 9.0, 1.0], [1.03, 1.03, 1.03], False),
+        ([1.0, 2.0, 2.0], [1.1, 1.5, 1.5], None),
+        ([1.0, 1.0, 1.0], [0.9, 1.1, 1.1], None),
+    ],
+)
+def test_a_winner_has_the_shortest_time_and_the_better_median(before, after, verdict):
+    assert Race({"before": before, "after": after}).is_faster("before", "after") is verdict
+
+
+def test_races_can_be_joined():
+    first, second = Race({"a": [1.0], "b": [2.0]}), Race({"a": [3.0], "b": [1.0]})
+    assert first.joined(second).times == {"a": [1.0, 3.0], "b": [2.0, 1.0]}
+
+
+def test_all_have_the_same_number_of_turns():
+    calls = []
+    result = race({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=6)
+    assert len(result.times["a"]) == len(result.times["b"]) == 6
+    assert set(calls) == {"a", "b"}
