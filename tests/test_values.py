@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import pytest
 
-from regweave.values import value
+from regweave.values import frozen
 
 
 def pair(make, identity):
-    """The same family of classes by `value` and by `dataclass`."""
+    """The same family of classes by `frozen` and by `dataclass`."""
 
     @make
     class Base:
@@ -46,7 +46,7 @@ def pair(make, identity):
     return Base, Plain, Point, Same, Thing
 
 
-OURS = pair(value, value(eq=False))
+OURS = pair(frozen, frozen(eq=False))
 THEIRS = pair(dataclasses.dataclass(frozen=True), dataclasses.dataclass(frozen=True, eq=False))
 
 
@@ -81,7 +81,7 @@ def test_what_a_frozen_dataclass_does(base, plain, point, same, thing):
 
 
 def test_methods_that_are_written_stay():
-    @value
+    @frozen
     class Odd:
         x: int
 

@@ -1,6 +1,6 @@
 """Frozen dataclasses that are made fast.
 
-    @value
+    @frozen
     class Panel:
         start: int
         columns: int
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 @overload
-def value(cls: type[T], /) -> type[T]: ...
+def frozen(cls: type[T], /) -> type[T]: ...
 @overload
-def value(*, eq: bool) -> Callable[[type[T]], type[T]]: ...
+def frozen(*, eq: bool) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(cls: Any = None, /, *, eq: bool = True) -> Any:
+def frozen(cls: Any = None, /, *, eq: bool = True) -> Any:
     """Make a class a frozen dataclass; with `eq` False its objects equal only themselves."""
     return _make(cls, eq) if cls is not None else lambda later: _make(later, eq)
 

@@ -1,10 +1,25 @@
 """Assembly with registers assigned up front: templates, analysis, allocation, text."""
 
-from regweave.assembly.builder import Builder
-from regweave.assembly.listing import Listing
-from regweave.assembly.maps import Pressure, RegisterMap
-from regweave.assembly.proof import prove
-from regweave.assembly.text import parse_text
-from regweave.assembly.variables import Memory, Variable
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.assembly.builder import Builder
+    from regweave.assembly.listing import Listing
+    from regweave.assembly.maps import Pressure, RegisterMap
+    from regweave.assembly.proof import prove
+    from regweave.assembly.text import parse_text
+    from regweave.assembly.variables import Memory, Variable
 
 __all__ = ["Builder", "Listing", "Memory", "Pressure", "RegisterMap", "Variable", "parse_text", "prove"]
+
+__getattr__ = lazy_names(
+    __name__,
+    builder=("Builder",),
+    listing=("Listing",),
+    maps=("Pressure", "RegisterMap"),
+    proof=("prove",),
+    text=("parse_text",),
+    variables=("Memory", "Variable"),
+)

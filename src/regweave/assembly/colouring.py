@@ -12,16 +12,16 @@ import heapq
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
 from regweave.assembly.variables import Variable, members
+from regweave.values import frozen
 
 Registers = dict[Variable, tuple[str, ...]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Interference:
     """`beside[v]`: variables live where v is written, and those it must avoid for another reason.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from regweave.assembly.program import Program
 from regweave.errors import AssemblyError, nearest_names
+from regweave.values import frozen
 
 #: How deep routines may call one another: analysis and proof follow the calls.
 _DEEPEST = 100
@@ -35,7 +36,7 @@ class Block:
     live_out: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Flow:
     """The solved program: its blocks with their live sets, and the block where each routine starts."""
 

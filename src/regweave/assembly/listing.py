@@ -9,7 +9,6 @@ print(listing.annotated())    # the text with the author's names beside the regi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +16,10 @@ from regweave.assembly.flow import Flow
 from regweave.assembly.maps import Pressure, RegisterMap, measure_pressure, register_map
 from regweave.assembly.program import Program
 from regweave.assembly.variables import Memory, Variable
+from regweave.values import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Listing:
     """One function: its `name` (the symbol), the assembly `text`, and the `registers` of every variable."""
 

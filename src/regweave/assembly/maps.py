@@ -7,14 +7,14 @@ acc    vector   zmm0      0..9 (loop+3)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
 from regweave.assembly.variables import Variable, members
+from regweave.values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """One variable: its class, registers, first and last operation at which it is live."""
 
@@ -25,7 +25,7 @@ class Row:
     last: int
 
 
-@dataclass(frozen=True)
+@frozen
 class RegisterMap:
     """Every variable's registers and live range (operation numbers; the hull, if there are holes)."""
 
@@ -44,7 +44,7 @@ class RegisterMap:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Pressure:
     """Registers in use per class: `profile[class][i]` while operation i runs, `most[class]`, and
     `limit[class]`."""

@@ -6,15 +6,15 @@ It is a value: the builder makes it, the analysis (`flow`), the allocation and t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from regweave.assembly.variables import Variable
 from regweave.machines import AssemblyMachine
 from regweave.machines.forms import Form
+from regweave.values import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Program:
     """Operations as parallel sequences: operation i is `forms[i]` on `operands[i]`.
 

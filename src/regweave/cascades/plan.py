@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from regweave.kernels import ChainPlan
 from regweave.operators import Signature
-from regweave.values import value
+from regweave.values import frozen
 
 if TYPE_CHECKING:
     from regweave.assembly import Listing
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _KIB = 1024
 
 
-@value
+@frozen
 class Seam:
     """The place behind stage `index`: how its result gets to where the next product reads it."""
 
@@ -45,7 +45,7 @@ class Seam:
         return f"seam {self.index}, {self.width} wide: {self.strategy}, {self.where}; {self.reason}"
 
 
-@value
+@frozen
 class CascadePlan:
     """The plan of a compiled cascade.
 

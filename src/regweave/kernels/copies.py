@@ -7,10 +7,9 @@ through a mask. Lanes beyond it become zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from regweave.assembly.variables import Variable
 from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
 
 
 def _start(w: Workspace) -> tuple[Variable, Variable, Variable]:
@@ -31,7 +30,7 @@ def _next_row(w: Workspace, source: Variable, to: Variable, rows: Variable, top:
     b.emit("jump_nonzero", top)
 
 
-@dataclass(frozen=True)
+@frozen
 class CopyWhole:
     """Routine: a panel of whole vectors. Slots x_here, x_pitch, scratch, k0."""
 
@@ -52,7 +51,7 @@ class CopyWhole:
         b.emit("ret")
 
 
-@dataclass(frozen=True)
+@frozen
 class CopyNarrow:
     """Routine: a panel of slot `whole_bytes` of whole vectors and slot `rest` lanes of one more."""
 

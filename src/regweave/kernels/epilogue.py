@@ -13,7 +13,6 @@ pixels) or written as zeros (blocks, whose padding must stay zero).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all, operation_counts
@@ -21,6 +20,7 @@ from regweave.kernels.buildermath import BuilderMath, Value
 from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Elementwise
+from regweave.values import frozen
 
 #: Operations per vector up to which an epilogue is written out for a whole tile.
 _CHEAP = 4
@@ -30,7 +30,7 @@ _WORKING = 2
 _COSTLY = ("div", "split", "scale")
 
 
-@dataclass(frozen=True)
+@frozen
 class Epilogue:
     """Element-wise operators with the place of their channel operands.
 
@@ -67,7 +67,7 @@ class Epilogue:
         return sum(op.operand == self.ops[index].operand for op in self.ops[:index])
 
 
-@dataclass(frozen=True)
+@frozen
 class Columns:
     """The vectors of a panel: `full` whole ones, then one per entry of `rest`, its number of valid lanes.
 

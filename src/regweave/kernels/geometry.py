@@ -20,10 +20,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from regweave.errors import UnsupportedError
-from regweave.values import value
+from regweave.values import frozen
 
 
-@value
+@frozen
 class Panel:
     """Columns `start` .. `start + columns - 1`, held in `vectors` vectors (the last one maybe in part)."""
 
@@ -32,7 +32,7 @@ class Panel:
     vectors: int
 
 
-@value
+@frozen
 class Geometry:
     """The tile of one machine. `cache_bytes` is the part of a core's own cache that a block of work may
     fill."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from regweave.kernels.plan import ChainPlan
 from regweave.operators import Chain, Stage
-from regweave.values import value
+from regweave.values import frozen
 
 if TYPE_CHECKING:
     from regweave.assembly import Listing
@@ -48,7 +48,7 @@ class PackArguments(ctypes.Structure):
     )
 
 
-@value(eq=False)
+@frozen(eq=False)
 class PackStep:
     """One call of the packing kernel: from `matrix` [rows, columns] to byte `offset` of the packed stage."""
 
@@ -73,7 +73,7 @@ class PackStep:
         )
 
 
-@value
+@frozen
 class PackedStage:
     """Size and making of a packed stage; its memory must start at a multiple of 64 bytes."""
 

@@ -12,8 +12,6 @@ panel of an image, which is narrower, is read through a mask once instead of in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.kernels.copies import CopyNarrow, CopyWhole
@@ -25,9 +23,10 @@ from regweave.kernels.scalars import Packed
 from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Signature
+from regweave.values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class PixelsDriver:
     """Writes the kernel of a chain of order "pixels"."""
 

@@ -9,11 +9,11 @@ Extra tensors have the shape of the result, so their addresses follow the same p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
 
 
 class Place(Protocol):
@@ -36,7 +36,7 @@ class Place(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@frozen
 class Strided:
     """Rows `out_pitch` apart; vectors side by side."""
 
@@ -63,7 +63,7 @@ class Strided:
         return vectors * w.geometry.vector_bytes
 
 
-@dataclass(frozen=True)
+@frozen
 class InBlocks:
     """Blocks of `block` channels `out_pitch` apart; rows side by side in each."""
 

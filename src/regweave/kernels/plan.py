@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from regweave.errors import UnsupportedError
 from regweave.kernels.geometry import Geometry, Panel, geometry_of
 from regweave.operators import Signature
-from regweave.values import value
+from regweave.values import frozen
 
 if TYPE_CHECKING:
     from regweave.machines.x86 import VectorMachine
@@ -34,7 +34,7 @@ SINGLE_ROWS = 336
 _PAGE = 4096
 
 
-@value
+@frozen
 class ChainPlan:
     """The static plan of one chain on one machine.
 

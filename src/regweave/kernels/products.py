@@ -17,11 +17,11 @@ whatever the tile around it: that is why the bits of a row never depend on how m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.scalars import Scalars
 from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
 
 #: Steps that are summed in one chain; a multiple of every block of channels.
 PIECE = 128
@@ -110,7 +110,7 @@ def spill(w: Workspace, acc: Sequence[Sequence[Variable]]) -> None:
         w.b.emit("store", where, variable)
 
 
-@dataclass(frozen=True)
+@frozen
 class SpilledProducts:
     """Routine: the loop for a tile, its results in the tile memory, `source` moved to the next tile.
 

@@ -10,7 +10,6 @@ One body serves every vector of every tile size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
@@ -18,9 +17,10 @@ from regweave.kernels.buildermath import BuilderMath, Value
 from regweave.kernels.epilogue import Columns, Epilogue, lane_mask, store_part
 from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class RowLoop:
     """Routine: epilogue and stores of a tile in the tile memory, `steps` rows of it, `out` moved past them.
 

@@ -11,7 +11,6 @@ stage reads its scalars from blocks of channels, and the last one writes vectors
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from regweave.assembly import Listing
@@ -26,9 +25,10 @@ from regweave.kernels.scalars import Blocks, Rows
 from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Signature
+from regweave.values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class RowsDriver:
     """Writes the kernel of a chain of order "rows" or "blocked"."""
 

@@ -6,15 +6,15 @@ rows      x + row * pitch                    blocked   x of the image + row * bl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from regweave.assembly.variables import Variable
 from regweave.kernels.plan import ChainPlan
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Signature
+from regweave.values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class RowSlots:
     """Sets the slots of a chain of order "rows" or "blocked"; slots begin, scratch and args are there."""
 

@@ -13,11 +13,11 @@ Three places, one interface, so that one product loop serves all orders:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from regweave.assembly.variables import Memory
 from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
 
 
 class Scalars(Protocol):
@@ -56,7 +56,7 @@ def _count_down(w: Workspace, step: Callable[[], None], moves: Callable[[], None
     b.emit("jump_nonzero", top)
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     """Rows of activations in memory, slot `pitch` bytes apart."""
 
@@ -92,7 +92,7 @@ class Rows:
         b.emit("add", r.source, move)
 
 
-@dataclass(frozen=True)
+@frozen
 class Packed:
     """Packed weights: `count` elements a step, then `operands` floats for each of the `count` channels."""
 
@@ -111,7 +111,7 @@ class Packed:
         w.b.emit("lea", w.r.source, w.b.at(w.r.near, 4 * count * self.operands))
 
 
-@dataclass(frozen=True)
+@frozen
 class Blocks:
     """Activations in blocks of `block` channels, slot `block_step` bytes between two blocks of a row.
 

@@ -17,7 +17,7 @@ slots:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from regweave.kernels.arguments import STREAM
 from regweave.kernels.epilogue import Columns, Epilogue, finish_tile
@@ -26,9 +26,10 @@ from regweave.kernels.products import SpilledProducts, emit_products
 from regweave.kernels.rowloop import RowLoop
 from regweave.kernels.scalars import Blocks, Packed, Rows
 from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Ahead:
     """What each full tile asks for of the next block's input: `pieces` of `lines` lines.
 
@@ -51,7 +52,7 @@ class Ahead:
             b.emit("add", r.ahead, 64 * self.lines * self.pieces)
 
 
-@dataclass(frozen=True)
+@frozen
 class Stage:
     """Routine: one stage on panels of one width.
 

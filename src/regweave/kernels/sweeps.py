@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -33,6 +32,7 @@ from regweave.kernels.arguments import arguments_type, field_offset
 from regweave.kernels.buildermath import BuilderMath, Value
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Elementwise
+from regweave.values import frozen
 
 Form = Literal["flat", "rows", "planes", "blocks"]
 
@@ -41,7 +41,7 @@ _MOST_OPERANDS = 5
 """Operands that may sit in general registers at once."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RunStructure:
     """What a kernel is generated for: operators, the extra input that each reads, form and channels.
 

@@ -33,6 +33,7 @@ from functools import cached_property
 from typing import Any
 
 from regweave.errors import AssemblyError
+from regweave.values import frozen
 
 CONTROLS = ("jump", "branch", "call", "return", "leave")
 FLAGS = ("set", "lost", "read")
@@ -44,7 +45,7 @@ _TOKEN = re.compile(r"%(?:#([0-9a-f]{8}|iota)|([=+]?)(\d+|[A-Za-z_]\w*)(?:\.(\d+
 _OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)([1-9]\d*)?(?:@([1-9]\d*))?(?:<(\d+))?\Z")
 
 
-@dataclass(frozen=True)
+@frozen
 class Operand:
     """An operand's constraint: name, letters it may be, registers and their alignment, scratch or not.
 
@@ -78,7 +79,7 @@ class Operand:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Token:
     """An appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a register's name."""
 
@@ -88,7 +89,7 @@ class Token:
     view: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Line:
     """A parsed template line: text pieces between tokens; a token that is a str is a constant's word."""
 
@@ -142,7 +143,7 @@ class Access:
                 self.first_write = line
 
 
-@dataclass(frozen=True)
+@frozen
 class Pattern:
     """One way to write an instruction: operands, lines, and what else happens.
 
@@ -239,7 +240,7 @@ class Pattern:
         return tuple(pairs)
 
 
-@dataclass(frozen=True)
+@frozen
 class Instruction:
     """A named entry: its patterns, what it means on NumPy values, and a sentence for people.
 

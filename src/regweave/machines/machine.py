@@ -11,10 +11,10 @@ families share; a family (`machines/x86`, `machines/nvidia`, ...) adds its own f
 from __future__ import annotations
 
 from regweave.errors import InputError, nearest_names
-from regweave.values import value
+from regweave.values import frozen
 
 
-@value
+@frozen
 class RegisterClass:
     """One kind of register, in the order in which registers are to be handed out.
 
@@ -46,7 +46,7 @@ class RegisterClass:
         return len(self.registers)
 
 
-@value(eq=False)
+@frozen(eq=False)
 class Machine:
     """A target: its name (`avx512`, `sm_80`), family (`x86`, `nvidia`), a title for people, and its lanes.
 

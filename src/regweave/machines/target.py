@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from regweave.machines.machine import Machine
-from regweave.values import value
+from regweave.values import frozen
 
 if TYPE_CHECKING:
     from regweave.machines.forms import Table
 
 
-@value(eq=False)
+@frozen(eq=False)
 class AssemblyMachine(Machine):
     """A machine with an instruction table, which `make_table` makes when it is first asked for.
 

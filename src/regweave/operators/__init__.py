@@ -1,5 +1,8 @@
 """What is computed, with float64 meaning and no hardware: element-wise operators, stages, chains, runs."""
 
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
 from regweave.operators.blocks import from_blocks, to_blocks
 from regweave.operators.chain import Chain
 from regweave.operators.elementwise import (
@@ -18,9 +21,11 @@ from regweave.operators.elementwise import (
 )
 from regweave.operators.names import ACTIVATION_NAMES, activation
 from regweave.operators.operands import Operand
-from regweave.operators.run import ElementwiseRun, RunSignature
 from regweave.operators.smooth import Gelu, Sigmoid, Silu, Tanh
 from regweave.operators.stage import Order, Signature, Stage
+
+if TYPE_CHECKING:
+    from regweave.operators.run import ElementwiseRun, RunSignature
 
 __all__ = [
     "ACTIVATION_NAMES",
@@ -51,3 +56,5 @@ __all__ = [
     "from_blocks",
     "to_blocks",
 ]
+
+__getattr__ = lazy_names(__name__, run=("ElementwiseRun", "RunSignature"))

@@ -25,10 +25,10 @@ from regweave.errors import InputError, nearest_names
 from regweave.operators.blocks import from_blocks, to_blocks
 from regweave.operators.operands import all_of, resolved, structure
 from regweave.operators.stage import ORDERS, Order, Signature, Stage
-from regweave.values import value
+from regweave.values import frozen
 
 
-@value(eq=False)
+@frozen(eq=False)
 class Chain:
     """One or more stages, each fed by the one before; `block` only with order "blocked" (8 or 16 usually).
 

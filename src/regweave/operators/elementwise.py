@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.values import value
+from regweave.values import frozen
 
 OperandKind = Literal["none", "channel", "tensor"]
 
@@ -42,7 +42,7 @@ def float32_parameter(value: float, where: str, *, infinite: bool = False) -> fl
     return rounded
 
 
-@value
+@frozen
 class Elementwise:
     """Base of all element-wise operators.
 
@@ -69,7 +69,7 @@ class Elementwise:
             )
 
 
-@value
+@frozen
 class Relu(Elementwise):
     """max(x, 0)."""
 
@@ -79,7 +79,7 @@ class Relu(Elementwise):
         return np.maximum(x, 0.0)
 
 
-@value
+@frozen
 class LeakyRelu(Elementwise):
     """x where x >= 0, alpha * x below; with alpha 0 it is ReLU, at -Inf too."""
 
@@ -95,7 +95,7 @@ class LeakyRelu(Elementwise):
         return np.where(x < 0.0, self.alpha * x, x)
 
 
-@value
+@frozen
 class Clip(Elementwise):
     """min(max(x, low), high); an infinite bound leaves that side open. ReLU6 is Clip(0, 6)."""
 
@@ -110,7 +110,7 @@ class Clip(Elementwise):
         return np.minimum(np.maximum(x, self.low), self.high)
 
 
-@value
+@frozen
 class HardSigmoid(Elementwise):
     """min(max(alpha * x + beta, 0), 1)."""
 
@@ -125,7 +125,7 @@ class HardSigmoid(Elementwise):
         return np.clip(self.alpha * x + self.beta, 0.0, 1.0)
 
 
-@value
+@frozen
 class HardSwish(Elementwise):
     """x * min(max(x / 6 + 1/2, 0), 1)."""
 
@@ -136,7 +136,7 @@ class HardSwish(Elementwise):
             return x * np.clip(x / 6.0 + 0.5, 0.0, 1.0)
 
 
-@value
+@frozen
 class AddScalar(Elementwise):
     """x + value."""
 
@@ -151,7 +151,7 @@ class AddScalar(Elementwise):
             return x + self.value
 
 
-@value
+@frozen
 class MulScalar(Elementwise):
     """x * value."""
 
@@ -175,7 +175,7 @@ class _WithOperand(Elementwise):
         return operand
 
 
-@value
+@frozen
 class ChannelAdd(_WithOperand):
     """x + operand, one float per output channel: a bias."""
 
@@ -187,7 +187,7 @@ class ChannelAdd(_WithOperand):
             return x + self._given(operand)
 
 
-@value
+@frozen
 class ChannelMul(_WithOperand):
     """x * operand, one float per output channel: the scale of a folded batch norm."""
 
@@ -199,7 +199,7 @@ class ChannelMul(_WithOperand):
             return x * self._given(operand)
 
 
-@value
+@frozen
 class TensorAdd(_WithOperand):
     """x + operand, a run-time tensor of the result's shape: a residual, or a full-matrix bias."""
 
@@ -211,7 +211,7 @@ class TensorAdd(_WithOperand):
             return x + self._given(operand)
 
 
-@value
+@frozen
 class TensorMul(_WithOperand):
     """x * operand, a run-time tensor of the result's shape: a gate."""
 

@@ -16,13 +16,13 @@ import numpy as np
 from regweave.errors import InputError, nearest_names
 from regweave.operators.elementwise import Elementwise
 from regweave.operators.operands import Operand, all_of, check_operands, extra_count, resolved, structure
-from regweave.values import value
+from regweave.values import frozen
 
 Axis = Literal["last", "first"]
 AXES = ("last", "first")
 
 
-@value
+@frozen
 class RunSignature:
     """The structure of a run without its data: equal signatures can share one kernel."""
 
@@ -37,7 +37,7 @@ class RunSignature:
         return extra_count((self.extras,))
 
 
-@value(eq=False)
+@frozen(eq=False)
 class ElementwiseRun:
     """One or more element-wise operators on a whole tensor. Errors: InputError."""
 

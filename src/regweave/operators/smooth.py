@@ -17,7 +17,7 @@ import numpy as np
 
 from regweave.errors import InputError, nearest_names
 from regweave.operators.elementwise import Elementwise
-from regweave.values import value
+from regweave.values import frozen
 
 GELU_FORMS = ("erf", "tanh")
 
@@ -31,7 +31,7 @@ def _erfc(x: np.ndarray) -> np.ndarray:
     return np.fromiter(map(math.erfc, x.ravel()), np.float64, x.size).reshape(x.shape)
 
 
-@value
+@frozen
 class Sigmoid(Elementwise):
     """1 / (1 + exp(-x))."""
 
@@ -41,7 +41,7 @@ class Sigmoid(Elementwise):
         return _sigmoid(x)
 
 
-@value
+@frozen
 class Tanh(Elementwise):
     """Hyperbolic tangent."""
 
@@ -51,7 +51,7 @@ class Tanh(Elementwise):
         return np.tanh(x)
 
 
-@value
+@frozen
 class Silu(Elementwise):
     """x * sigmoid(x), also called swish."""
 
@@ -62,7 +62,7 @@ class Silu(Elementwise):
             return x * _sigmoid(x)
 
 
-@value
+@frozen
 class Gelu(Elementwise):
     """x times the normal distribution function of x: exactly ("erf"), or by the usual "tanh" formula."""
 

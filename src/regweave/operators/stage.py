@@ -14,13 +14,13 @@ import numpy as np
 from regweave.errors import InputError
 from regweave.operators.elementwise import Elementwise
 from regweave.operators.operands import Operand, all_of, check_operands, extra_count, owned
-from regweave.values import value
+from regweave.values import frozen
 
 Order = Literal["rows", "pixels", "blocked"]
 ORDERS = ("rows", "pixels", "blocked")
 
 
-@value(eq=False)
+@frozen(eq=False)
 class Stage:
     """One product and its epilogue: `epilogue(x @ weight)`.
 
@@ -68,7 +68,7 @@ class Stage:
         return self.weight.shape[1]
 
 
-@value
+@frozen
 class Signature:
     """The structure of a chain without its data: equal signatures can share one kernel.
 

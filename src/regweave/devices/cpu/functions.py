@@ -23,13 +23,13 @@ from regweave.devices.cpu.keys import source_key, text_key
 from regweave.devices.cpu.objects import Image, place
 from regweave.errors import AssemblyError, DeviceError, InputError, nearest_names
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine, supports
-from regweave.values import value
+from regweave.values import frozen
 
 if TYPE_CHECKING:
     from regweave.assembly import Listing
 
 
-@value(eq=False)
+@frozen(eq=False)
 class Function:
     """Machine code in memory. Keep it alive while its `address` may be called: its memory goes when it goes.
 
@@ -80,7 +80,7 @@ class Function:
         return callable_
 
 
-@value(eq=False)
+@frozen(eq=False)
 class Library:
     """Several functions of one assembly text, in one piece of memory that lives as long as this object."""
 

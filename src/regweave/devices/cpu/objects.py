@@ -14,7 +14,7 @@ import struct
 from functools import cache
 
 from regweave.errors import AssemblyError, DeviceError
-from regweave.values import value
+from regweave.values import frozen
 
 _PAGE = mmap.PAGESIZE
 _PROGBITS, _SYMTAB, _RELA, _NOBITS = 1, 2, 4, 8
@@ -24,7 +24,7 @@ _R_64, _R_PC32, _R_PLT32 = 1, 2, 4
 _REFERENCE, _WORD = struct.Struct("<QIIq"), struct.Struct("<i")
 
 
-@value(eq=False)
+@frozen(eq=False)
 class Image:
     """Loaded code: `symbols` maps global names to addresses; `memory` must live as long as they are used."""
 

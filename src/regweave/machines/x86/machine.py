@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from regweave.machines.machine import RegisterClass
 from regweave.machines.target import AssemblyMachine
-from regweave.values import value
+from regweave.values import frozen
 
 if TYPE_CHECKING:
     from regweave.machines.forms import Table
@@ -57,7 +57,7 @@ def _general_views() -> dict[str, dict[str, str]]:
     return views
 
 
-@value(eq=False)
+@frozen(eq=False)
 class VectorMachine(AssemblyMachine):
     """An x86-64 machine with vectors of `lanes` 32-bit elements.
 

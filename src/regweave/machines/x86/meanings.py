@@ -7,11 +7,15 @@ bit, NaN payloads apart.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-Floats = NDArray[np.float32]
-Bools = NDArray[np.bool_]
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Bools = NDArray[np.bool_]
 
 
 def _fused(a: Floats, b: Floats, c: Floats) -> Floats:
