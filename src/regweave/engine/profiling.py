@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from regweave.devices.onnxruntime import NativeSession
+from regweave.engine.racing import PAUSE
 
 _SUFFIX = "_kernel_time"
-_PAUSE = 0.005
 WARM_UP, LEAST = 2, 4
 SETTLED = 1.02
 
@@ -38,8 +38,8 @@ def profiles(
 ) -> dict[str, Profile]:
     """The profile of each model. An opener opens it, profiling into files of the prefix that it is given.
 
-    Runs until `runs` are done and the fastest run of each model has been met twice, or `seconds` have passed
-    (but LEAST runs in any case): on a busy machine that takes longer.
+    Runs until `runs` are done and the fastest run of each model has been met twice, or they have run for
+    `seconds` (but LEAST runs in any case): on a busy machine that takes longer.
     """
     with tempfile.TemporaryDirectory(prefix="regweave-") as folder:
         sessions = {name: opener(Path(folder) / name) for name, opener in openers.items()}
@@ -51,7 +51,8 @@ def profiles(
         ):
             for name, session in sessions.items():
                 if threads > 1:
-                    time.sleep(_PAUSE)
+                    time.sleep(PAUSE)
+                    started += PAUSE
                 begun = time.perf_counter()
                 session.run(None, feeds)
                 totals[name].append(time.perf_counter() - begun)
