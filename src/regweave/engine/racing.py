@@ -56,7 +56,7 @@ def race(
     runners: Mapping[str, Callable[[], object]],
     *,
     threads: int = 1,
-    rounds: int = 30,
+    rounds: int = 20,
     seconds: float = 4.0,
     least: int = 5,
 ) -> Race:
