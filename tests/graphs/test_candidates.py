@@ -8,7 +8,7 @@ import pytest
 from graph_checks import all_pieces, chains_of, normal, parse, verify_piece, verify_pieces
 
 from regweave.errors import InputError
-from regweave.graphs import Link, find_candidates, find_pieces, read_model, subchain
+from regweave.graphs import Link, find_candidates, find_pieces, read_model
 from regweave.operators import ChannelAdd, Relu, TensorAdd
 
 WEIGHTS = {name: normal(4, 4, seed=index) for index, name in enumerate("abcdef")} | {"bias": normal(4)}
@@ -193,33 +193,6 @@ def test_fusing_what_is_kept_apart():
 
 
 # parts and the rest
-
-
-def test_parts_of_a_chain():
-    model = model_of(FOUR, dims={"N": 6})
-    (chain,) = chains_of(model)
-    for start in range(4):
-        for stop in range(start + 1, 5):
-            part = subchain(model, chain, start, stop)
-            assert part.gemm_nodes == chain.gemm_nodes[start:stop]
-            assert part.kind == ("single" if stop - start == 1 else "chain")
-            assert part.m == 6
-            verify_piece(model, part)
-
-
-def test_a_part_whose_shape_does_not_follow():
-    body = "p = MatMul(x, a) k = Reshape(p, flat) q = MatMul(k, b) g = Reshape(q, back) y = MatMul(g, c)"
-    proto = parse(
-        f"g (float[N, T, 4] x) => (float[N, T, 4] y) {{ s = Shape(x) back = Identity(s) {body} }}",
-        weights={**WEIGHTS, "flat": np.array([-1, 4])},
-    )
-    model = read_model(proto)
-    (chain,) = chains_of(model)
-    assert len(chain.gemm_nodes) == 3
-    verify_piece(model, chain)
-    assert subchain(model, chain, 0, 2).output_shape((2, 3, 4)) == (6, 4)
-    assert subchain(model, chain, 1, 2).output_shape((6, 4)) == (6, 4)
-    assert subchain(model, chain, 1, 3) is None
 
 
 def test_single_products_and_runs_are_disjoint():

@@ -5,7 +5,7 @@ from graph_checks import all_pieces, parse, run_model, run_rewritten, verify_pie
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regweave.graphs import read_model, subchain
+from regweave.graphs import read_model
 
 UNARY = (
     *("Relu", "Sigmoid", "Tanh", "LeakyRelu<alpha = 0.2>", "HardSwish", "HardSigmoid", "Identity", "Neg"),
@@ -136,11 +136,6 @@ def test_random_models(case):
     assert len(names) == len(set(names))
     for seed, piece in enumerate(pieces):
         verify_piece(model, piece, seed)
-        if piece.kind == "chain":
-            for cut in range(1, len(piece.links)):
-                for part in (subchain(model, piece, 0, cut), subchain(model, piece, cut, len(piece.links))):
-                    assert part is not None
-                    verify_piece(model, part, seed)
     expected = run_model(model.proto, {"x": x})
     for mine, theirs in zip(run_rewritten(model, pieces, {"x": x}), expected, strict=True):
         scale = max(1.0, float(np.abs(theirs).max()))

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from graph_checks import all_pieces, normal, parse, restored, run_model, run_rewritten
+from graph_checks import all_pieces, extract_piece, normal, parse, restored, run_model, run_rewritten
 from test_shapes import real_inputs
 
 from regweave.errors import InputError, VerificationError
-from regweave.graphs import extract_piece, find_candidates, read_model, replace_pieces
+from regweave.graphs import find_candidates, read_model, replace_pieces
 from regweave.graphs.samples import SAMPLES, sample_model
 
 WEIGHTS = {name: normal(4, 4, seed=index) for index, name in enumerate("abcde")} | {"bias": normal(4)}

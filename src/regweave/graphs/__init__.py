@@ -10,11 +10,10 @@ writes the model in which each piece is one node.
 """
 
 from regweave.graphs.candidates import find_candidates
-from regweave.graphs.formation import subchain
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Axis, Link, Piece, Rest
 from regweave.graphs.reading import read_model
-from regweave.graphs.rewriting import extract_piece, replace_pieces
+from regweave.graphs.rewriting import replace_pieces
 from regweave.graphs.runs import find_pieces
 
 __all__ = [
@@ -23,10 +22,8 @@ __all__ = [
     "Model",
     "Piece",
     "Rest",
-    "extract_piece",
     "find_candidates",
     "find_pieces",
     "read_model",
     "replace_pieces",
-    "subchain",
 ]

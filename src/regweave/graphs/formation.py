@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Kind, Link, Piece, output_dims
-from regweave.graphs.walks import trimmed
 
 
 def make_piece(model: Model, kind: Kind, links: Sequence[Link]) -> Piece:
@@ -32,20 +30,3 @@ def make_piece(model: Model, kind: Kind, links: Sequence[Link]) -> Piece:
         transposed=first.transposed,
         links=tuple(links),
     )
-
-
-def subchain(model: Model, piece: Piece, start: int, stop: int) -> Piece | None:
-    """Products `start` up to `stop` (exclusive) of a chain as a piece of their own.
-
-    None where its output's shape does not follow from its own input's (a Reshape whose sizes came in
-    earlier).
-    """
-    links = list(piece.links[start:stop])
-    last = links[-1]
-    links[-1] = Link(
-        last.product, (*last.product.steps, *trimmed(model, last.steps[len(last.product.steps) :]))
-    )
-    part = make_piece(model, "chain" if len(links) > 1 else "single", links)
-    if part.output_dims is None and model.symbols.get(part.input) is not None:
-        return None
-    return replace(part, forced=piece.forced and len(links) == len(piece.links))

@@ -80,53 +80,6 @@ def replace_pieces(
     return result
 
 
-def extract_piece(model: Model, piece: Piece) -> onnx.ModelProto:
-    """The original nodes of a piece as a model of their own, to run or to time what the piece replaces.
-
-    Its inputs are the piece's `input` (not transposed) and those of its `extra_inputs` that are not
-    constants, in that order; its output is the piece's.
-    """
-    names = set(piece.nodes)
-    nodes = [node for node in model.nodes if node.name in names]
-    given = [
-        piece.input,
-        *(name for name in piece.extra_inputs if name in model.types and name not in model.constants),
-    ]
-    given = list(dict.fromkeys(given))
-    made = {name for node in nodes for name in node.output}
-    wanted = {name for node in nodes for name in outer_reads(node)} - made - set(given)
-    initializers: list[onnx.TensorProto] = []
-    stored = {tensor.name: tensor for tensor in model.proto.graph.initializer}
-    helpers: set[int] = set()
-    queue = sorted(wanted)
-    while queue:
-        name = queue.pop()
-        if name in stored:
-            initializers.append(stored.pop(name))
-        elif name in model.makers and model.makers[name] not in helpers:
-            helpers.add(model.makers[name])
-            source = model.nodes[model.makers[name]]
-            if name not in model.constants:
-                given.append(name)
-                helpers.discard(model.makers[name])
-            else:
-                queue.extend(outer_reads(source))
-        elif name in model.inputs:
-            given.append(name)
-    result = _shell(model.proto, DOMAIN)
-    del result.opset_import[:]
-    result.opset_import.extend(model.proto.opset_import)
-    graph = result.graph
-    graph.node.extend(model.nodes[index] for index in sorted(helpers))
-    graph.node.extend(nodes)
-    graph.initializer.extend(initializers)
-    graph.input.extend(_declaration(model, name) for name in dict.fromkeys(given))
-    if model.proto.ir_version < OVERRIDABLE_FROM:
-        graph.input.extend(_declaration(model, tensor.name) for tensor in initializers)
-    graph.output.append(_declaration(model, piece.output))
-    return result
-
-
 def _owners(model: Model, pieces: Sequence[Piece]) -> dict[str, Piece]:
     owner: dict[str, Piece] = {}
     for piece in pieces:
@@ -201,10 +154,3 @@ def _shell(proto: onnx.ModelProto, domain: str) -> onnx.ModelProto:
     result.metadata_props.extend(proto.metadata_props)
     result.graph.name, result.graph.doc_string = proto.graph.name or "graph", proto.graph.doc_string
     return result
-
-
-def _declaration(model: Model, name: str) -> onnx.ValueInfoProto:
-    """A tensor's type and shape with only the sizes that never vary."""
-    shape = model.symbols.get(name)
-    sizes = None if shape is None else [dim if isinstance(dim, int) else None for dim in shape]
-    return helper.make_tensor_value_info(name, model.types.get(name, onnx.TensorProto.FLOAT), sizes)

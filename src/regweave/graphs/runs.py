@@ -7,7 +7,6 @@ of these pays is for the engine to decide: it knows what a call costs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 
 from regweave.graphs.cursor import Cursor
 from regweave.graphs.folding import has_work
@@ -95,11 +94,3 @@ def _first_step(model: Model, index: int, taken: set[str]) -> tuple[str, Step, C
         if not isinstance(found, str) and found[1].shape == cursor.shape:
             return tensor, *found
     return None
-
-
-def element_count(piece: Piece) -> int | None:
-    """Elements of the piece's input for the sizes given to read_model, or None."""
-    shape = piece.input_shape
-    if shape is None or any(dim is None for dim in shape):
-        return None
-    return prod(dim for dim in shape if dim is not None)
