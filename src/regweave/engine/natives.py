@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-import numpy as np
-
 from regweave.assembly import Listing
-from regweave.cascades.native import NativeChain
+from regweave.cascades.native import NativeChain, NativeRun
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
 from regweave.errors import UnsupportedError
@@ -27,9 +25,9 @@ from regweave.graphs import Rest as RestOfShape
 from regweave.kernels import ChainPlan
 from regweave.kernels.arguments import field_offset
 from regweave.kernels.joins import join_arguments, join_kernel
-from regweave.kernels.sweeps import RunStructure, run_arguments, sweep_kernel
+from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Chain, ElementwiseRun, TensorMul
+from regweave.operators import Chain, Operand, TensorMul
 
 PLACES = {
     "x": "x", "y": "y", "x_pitch": "x_pitch", "y_pitch": "y_pitch", "count": "rows", "batch": "batch",
@@ -45,11 +43,16 @@ PART_ELEMENTS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """A built operator with the listing of its kernel and, for chains, its plan."""
+    """A built operator with its kernel and, for chains, its plan."""
 
     operator: NativeOperator
-    listing: Listing
+    kernel: cpu.Function
     plan: ChainPlan | None = None
+
+    @property
+    def listing(self) -> Listing:
+        """The kernel's assembly with its register map."""
+        return self.kernel.listing
 
 
 @dataclass(eq=False)
@@ -109,7 +112,7 @@ class Natives:
             unit=max(1, PART_ELEMENTS // total),
             keep=(function,),
         )
-        return Native(operator, _listing(function))
+        return Native(operator, function)
 
     def _chain(self, piece: Piece, blocked: bool) -> Native:
         chain = piece.chain
@@ -144,7 +147,7 @@ class Natives:
             scratch=built.scratch_bytes(),
             keep=(built,),
         )
-        return Native(operator, _listing(built.kernel), built.plan)
+        return Native(operator, built.kernel, built.plan)
 
     def _pitch(self, order: str, width: int) -> Pitch:
         if order == "rows":
@@ -168,9 +171,7 @@ class Natives:
         out = (
             width if channels else _padded(piece.widths[0], self.block) if blocked and piece.widths else None
         )
-        return self._element_operator(
-            structure, axis, width, _output(piece, out), extras, _vectors(run, width)
-        )
+        return self._element_operator(structure, axis, width, _output(piece, out), extras, run.operands)
 
     def _element_operator(
         self,
@@ -179,16 +180,13 @@ class Natives:
         width: int,
         output: tuple[OutputDim, ...],
         extras: tuple[Extra, ...],
-        vectors: Sequence[np.ndarray],
+        operands: Sequence[Operand],
     ) -> Native:
-        function = _loaded_run(structure, self.machine)
-        arguments = run_arguments(structure)()
-        for index, vector in enumerate(vectors):
-            arguments.weights[index] = vector.ctypes.data
+        built = NativeRun(structure, operands, self.machine)
         operator = NativeOperator(
             "run",
-            kernel=function.address,
-            arguments=arguments,
+            kernel=built.entry,
+            arguments=built.arguments(),
             axis=axis,
             channels_in=width,
             channels_out=width,
@@ -201,7 +199,7 @@ class Natives:
             unit=max(1, PART_ELEMENTS // width),
             keep=(function, *vectors),
         )
-        return Native(operator, _listing(function))
+        return Native(operator, function)
 
     def _parts(self) -> int:
         """As many as threads: kernels balance blocks inside a part, and more parts measured slower."""
@@ -255,27 +253,6 @@ def _padded(width: int, block: int) -> int:
     return -(-width // block) * block
 
 
-def _vectors(run: ElementwiseRun, width: int) -> list[np.ndarray]:
-    """The channel operands, zero beyond the channels, up to whole vectors."""
-    found = []
-    for operand in run.operands:
-        if isinstance(operand, np.ndarray):
-            memory = np.zeros(_padded(width, 16), np.float32)
-            memory[: operand.size] = operand
-            found.append(memory)
-    return found
-
-
-def _listing(function: cpu.Function) -> Listing:
-    assert function.listing is not None
-    return function.listing
-
-
 @lru_cache(maxsize=32)
 def _loaded_join(channels: tuple[int, ...], machine: VectorMachine) -> cpu.Function:
-    return cpu.load(join_kernel(channels, machine))
-
-
-@lru_cache(maxsize=256)
-def _loaded_run(structure: RunStructure, machine: VectorMachine) -> cpu.Function:
-    return cpu.load(sweep_kernel(structure, machine))
+    return cpu.load_made(lambda: join_kernel(channels, machine), f"join {channels!r}", machine)
