@@ -15,6 +15,7 @@ def test_json_is_one_document(capfd):
     assert set(document["extras"]) == {"bench", "cuda"}
     assert all(finding["works"] for finding in document["capabilities"].values()), document["capabilities"]
     assert document["cache"]
+    assert document["code"] == {"folder": None, "entries": 0, "bytes": 0}
 
 
 def test_the_table(capfd):
@@ -46,6 +47,16 @@ def test_a_cache_that_cannot_be_made_is_told(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("REGWEAVE_CACHE", str(tmp_path / "file" / "cache"))
     assert "cannot be made" in doctor.examine()["cache"]
+
+
+def test_kept_machine_code_is_counted(monkeypatch, tmp_path):
+    monkeypatch.setenv("REGWEAVE_CACHE", str(tmp_path))
+    monkeypatch.setenv("REGWEAVE_CODE_CACHE", "on")
+    (tmp_path / "code").mkdir(mode=0o700)
+    (tmp_path / "code" / "one.code").write_bytes(bytes(100))
+    assert doctor._code() == {"folder": str(tmp_path / "code"), "entries": 1, "bytes": 4096}
+    monkeypatch.setenv("REGWEAVE_CODE_CACHE", "of")
+    assert "unknown word 'of'" in doctor._code()["folder"]
 
 
 def test_a_missing_package_has_no_version():

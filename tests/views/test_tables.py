@@ -47,11 +47,15 @@ def test_health_says_what_to_do():
         "packages": {"numpy": "2.0"},
         "extras": {"bench": {"packages": {"torch": None}, "fix": "pip install 'regweave[bench]'"}},
         "cache": "/somewhere",
+        "code": {"folder": None, "entries": 0, "bytes": 0},
     }
     text = drawn(health_table(document))
     for words in ("portable device", "[it] failed", "torch missing", "pip install 'regweave[bench]'"):
         assert words in text
+    assert "not kept" in text
     processor = {**document["processor"], "machine": "avx512", "vector_lanes": 16, "caches": {"L1": 32768}}
-    text = drawn(health_table({**document, "processor": processor}))
+    code = {"folder": "/somewhere/code", "entries": 3, "bytes": 2048}
+    text = drawn(health_table({**document, "processor": processor, "code": code}))
+    assert "/somewhere/code: 3 kernels, 2 KiB" in text
     assert "avx512, 16 lanes" in text
     assert "L1 32 KiB" in text

@@ -63,6 +63,7 @@ def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]
         "packages": {name: version_of(name) for name in BASE},
         "extras": {extra: _extra(extra, names) for extra, names in EXTRAS.items()},
         "cache": _cache(),
+        "code": _code(),
     }
 
 
@@ -103,6 +104,17 @@ def _cache() -> str:
         return str(error)
 
 
+def _code() -> dict[str, Any]:
+    """Where machine code is kept between processes, and how much."""
+    from regweave.devices.cpu.store import used
+
+    try:
+        folder, entries, size = used()
+    except InputError as error:
+        folder, entries, size = str(error), 0, 0
+    return {"folder": folder, "entries": entries, "bytes": size}
+
+
 def _processor_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -123,12 +135,15 @@ def _try_cascade() -> str:
     import numpy as np
 
     from regweave import cascade
+    from regweave.devices.cpu import assemble
 
     weights = [np.eye(8, dtype=np.float32), np.eye(8, dtype=np.float32)]
     x = np.arange(16, dtype=np.float32).reshape(2, 8)
     compiled = cascade(weights, [None, None], [None, None])
     if not np.array_equal(compiled(x), x):
         raise ArithmeticError("the product with the identity is not the input")
+    if compiled.plan.listing is not None:
+        assemble(compiled.plan.listing.text)  # the cascade's own code may have been on disk already
     return f"works: two chained products as one kernel, {compiled.plan.device}"
 
 

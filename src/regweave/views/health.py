@@ -53,6 +53,9 @@ def _package_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
         words = _versions(finding["packages"]) + ("" if fix is None else f"\nto install: {fix}")
         yield f"extra {extra}", words, "" if fix is None else "yellow"
     yield "cache", document["cache"], ""
+    code = document["code"]
+    kept = f"{code['folder']}: {code['entries']} kernels, {code['bytes'] / 1024:.0f} KiB"
+    yield "machine code", kept if code["folder"] else "not kept between processes", ""
 
 
 def _versions(packages: Mapping[str, str | None]) -> str:

@@ -100,9 +100,7 @@ def load(listing: Listing) -> Function:
     AssemblyError for a bad line, DeviceError where this processor cannot run it.
     """
     started = time.perf_counter()
-    features = _check_machine(listing.program.machine, listing.name).features
-    image = _load(listing.text, (listing.name,), features)[0]
-    return _function(listing.name, image, started, lambda: listing)
+    return _function(_load_listing(listing)[0], listing.name, started, lambda: listing)
 
 
 def load_made(make: Callable[[], Listing], structure: str, machine: VectorMachine) -> Function:
@@ -116,15 +114,14 @@ def load_made(make: Callable[[], Listing], structure: str, machine: VectorMachin
     if machine in (AVX512, AVX2):
         _check_machine(machine, structure)
         key = source_key(structure, machine.name)
-        found = _found(key)
-        if found is not None and len(found[0].symbols) == 1:
-            return _function(next(iter(found[0].symbols)), found[0], started, make)
+        image = _found(store.find(key)) if key is not None else None
+        if image is not None and len(image.symbols) == 1:
+            return _function(image, next(iter(image.symbols)), started, make)
     listing = make()
-    features = _check_machine(listing.program.machine, listing.name).features
-    image, assembled = _load(listing.text, (listing.name,), features)
-    if key is not None:
-        store.keep(key, assembled)
-    return _function(listing.name, image, started, lambda: listing)
+    image, text = _load_listing(listing)
+    if key is not None and text is not None:
+        store.keep(key, text)  # where the code is, not the code once more
+    return _function(image, listing.name, started, lambda: listing)
 
 
 def load_text(text: str, names: Sequence[str]) -> Library:
@@ -132,29 +129,37 @@ def load_text(text: str, names: Sequence[str]) -> Library:
 
     The caller vouches that the processor can run it: text says nothing about the machine that it is for.
     """
-    return Library(_load(text, tuple(names), ())[0], tuple(names))
+    names = tuple(names)
+    return Library(_load(text, names, text_key(text, names)), names)
 
 
-def _function(name: str, image: Image, started: float, make: Callable[[], Listing]) -> Function:
-    return Function(name, image.symbols[name], image.code_bytes, time.perf_counter() - started, image, make)
+def _function(image: Image, name: str, started: float, make: Callable[[], Listing]) -> Function:
+    seconds = time.perf_counter() - started
+    return Function(name, image.symbols[name], image.code_bytes, seconds, image, make)
 
 
-def _check_machine(machine: object, name: str) -> VectorMachine:
+def _check_machine(machine: Any, name: str) -> VectorMachine:
     if not isinstance(machine, VectorMachine) or not supports(machine):
         raise DeviceError(
-            f"this processor cannot run {machine.name} code ({machine.title})",  # type: ignore[attr-defined]
+            f"this processor cannot run {machine.name} code ({machine.title})",
             where=name,
             fix="use the portable device",
         )
     return machine
 
 
-def _load(text: str, names: tuple[str, ...], features: tuple[str, ...]) -> tuple[Image, bytes]:
-    """The text's code in memory, and the object file that it comes from."""
-    key = text_key(text, names, features)
-    found = _found(key)
-    if found is not None and set(names) <= set(found[0].symbols):
-        return found
+def _load_listing(listing: Listing) -> tuple[Image, bytes | None]:
+    """The listing's code in memory, and the key under which it is on disk."""
+    machine = _check_machine(listing.program.machine, listing.name)
+    key = text_key(listing.text, (listing.name,), machine.features)
+    return _load(listing.text, (listing.name,), key), key
+
+
+def _load(text: str, names: tuple[str, ...], key: bytes | None) -> Image:
+    """The text's code in memory, from disk if it is there under `key`."""
+    image = _found(key)
+    if image is not None and set(names) <= set(image.symbols):
+        return image
     from regweave.devices.cpu.assembler import assemble
 
     title = names[0] if names else "text"
@@ -169,15 +174,13 @@ def _load(text: str, names: tuple[str, ...], features: tuple[str, ...]) -> tuple
             )
     if key is not None:
         store.keep(key, assembled)
-    return image, assembled
+    return image
 
 
-def _found(key: bytes | None) -> tuple[Image, bytes] | None:
-    """What is on disk under a key, in memory; None if there is nothing that can be loaded."""
+def _found(key: bytes | None) -> Image | None:
+    """The code on disk under a key, in memory; None if there is none that can be loaded."""
     assembled = None if key is None else store.find(key)
-    if assembled is None:
-        return None
     try:
-        return place(assembled), assembled
+        return None if assembled is None else place(assembled)
     except AssemblyError:
         return None

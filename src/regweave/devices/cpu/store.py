@@ -26,16 +26,16 @@ from collections.abc import Iterator
 from regweave.settings import code_folder
 
 _MAGIC = b"RWCODE1\n"
+_BLOCK = 4096
 _SUFFIX = ".code"
 #: Bytes of all entries together; where they are exceeded, the oldest go until a quarter of this is free.
 MOST_BYTES = 64 << 20
-#: After so many bytes written a process looks at the size of the folder again.
+#: How many bytes are written, on average, between two looks at the size of the folder.
 _LOOK_AFTER = 4 << 20
 #: An entry in use is marked as used so often, and what an interrupted process left goes after so long.
 _DAY = 86400.0
 
 _distrusted: set[str] = set()
-_written = _LOOK_AFTER
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -56,7 +56,8 @@ def find(key: bytes) -> bytes | None:
                 image = content[len(_MAGIC) + 32 :]
                 if content[: len(_MAGIC) + 32] == _MAGIC + _checksum(key, image):
                     if time.time() - status.st_mtime > _DAY:
-                        os.utime(file)
+                        with contextlib.suppress(OSError):
+                            os.utime(file)
                     return image
             os.unlink(name, dir_fd=folder)
         except OSError:
@@ -68,12 +69,12 @@ def find(key: bytes) -> bytes | None:
 
 def keep(key: bytes, image: bytes) -> None:
     """Keep an image under `key` for later processes, if that is possible."""
-    global _written
     with _open_folder(make=True) as folder:
         if folder is None:
             return
         name, content = key.hex() + _SUFFIX, _MAGIC + _checksum(key, image) + image
-        temporary = f"{key[:8].hex()}.{os.urandom(8).hex()}.new"
+        chance = os.urandom(8)
+        temporary = f"{key[:8].hex()}.{chance.hex()}.new"
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
             try:
@@ -88,15 +89,14 @@ def keep(key: bytes, image: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
             return
-        _written += len(content)
-        if _written >= _LOOK_AFTER:
-            _written = 0
+        # by chance, for processes know nothing of each other, and looking takes longer than writing
+        if int.from_bytes(chance, "little") * _LOOK_AFTER < _taken(len(content)) << 64:
             with contextlib.suppress(OSError):
                 _make_room(folder)
 
 
 def used() -> tuple[str | None, int, int]:
-    """(folder, entries, bytes) of the code kept; the folder is None if keeping is turned off."""
+    """(folder, entries, bytes taken) of what is kept; the folder is None if keeping is turned off."""
     path = code_folder()
     with _open_folder() as folder:
         sizes = [] if folder is None else [size for _, size, name in _entries(folder) if _SUFFIX in name]
@@ -149,15 +149,20 @@ def _is_trusted(path: str, status: os.stat_result) -> bool:
 
 
 def _entries(folder: int) -> list[tuple[float, int, str]]:
-    """(time of last use, size, name) of all files, oldest first."""
+    """(time of last use, bytes taken, name) of all files, oldest first."""
     found = []
     with os.scandir(folder) as listed:
         for entry in listed:
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
-                    found.append((status.st_mtime, status.st_size, entry.name))
+                    found.append((status.st_mtime, _taken(status.st_size), entry.name))
     return sorted(found)
+
+
+def _taken(size: int) -> int:
+    """What a file of so many bytes takes on disk."""
+    return -(-size // _BLOCK) * _BLOCK
 
 
 def _make_room(folder: int) -> None:
