@@ -3,6 +3,7 @@
 import pytest
 from rich.console import Console
 
+from regweave.engine.report import PieceReport, Report, Shape
 from regweave.views import report_page, report_table
 from regweave.views.report import (
     error_words,
@@ -151,3 +152,22 @@ def test_reasons_of_one_kind_are_counted():
     lines = [line.strip() for line in drawn(report_table({**REPORT, "cascades": refused})).splitlines()]
     assert f"3 x  {reasons[1]}" in lines
     assert f"2 x  {reasons[2]}" in lines
+
+
+def test_a_report_draws_itself_in_a_prompt_and_in_a_notebook():
+    piece = PieceReport(
+        kind="chain",
+        nodes=("A", "B"),
+        shape=Shape(7, (3, 4, 5)),
+        activations=(("relu",), ()),
+        decision="refused",
+        reason="0.2 kB saved: predicted 0.9x",
+        predicted={"bytes_unfused": 500, "bytes_fused": 300},
+    )
+    report = Report("m.onnx", 1, (piece,), (), None, None, notes=("a remark",))
+    text = str(report)
+    assert "7 x 3-4-5" in text
+    assert "refused: 0.2 kB saved" in text
+    assert "a remark" in text
+    assert all(len(line) <= 110 and line == line.rstrip() for line in text.split("\n"))
+    assert "0.2 kB saved" in report._repr_html_()

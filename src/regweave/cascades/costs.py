@@ -142,7 +142,7 @@ def _reason(unfused: float, fused: float, moved: Traffic, weights: int, costs: C
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.3g} MB"
+    return f"{size / 1e6:.3g} MB" if size >= 1e5 else f"{size / 1e3:.3g} kB"
 
 
 @cache

@@ -22,6 +22,8 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from regweave.views.plain import captured
+
 # Where COLUMNS says nothing: a table in a log or a pipe must not be folded to the 80 that rich assumes there.
 PIPE_WIDTH = 160
 # In a log a line is worth writing after this long; a terminal shows every word.
@@ -42,9 +44,7 @@ def print_answer(answer: RenderableType) -> None:
     if sys.stdout.isatty():
         console.print(answer)
         return
-    with console.capture() as captured:
-        console.print(answer)
-    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+    sys.stdout.write(captured(console, answer))
 
 
 def talk_console() -> Console:

@@ -197,9 +197,9 @@ class Natives:
             extras=extras,
             parts=self._parts(),
             unit=max(1, PART_ELEMENTS // width),
-            keep=(function, *vectors),
+            keep=(built,),
         )
-        return Native(operator, function)
+        return Native(operator, built.kernel)
 
     def _parts(self) -> int:
         """As many as threads: kernels balance blocks inside a part, and more parts measured slower."""

@@ -103,3 +103,15 @@ class Report:
             "whole": {**whole, **errors},
             "notes": list(self.notes),
         }
+
+    def __str__(self) -> str:
+        """The table that `regweave fuse` prints, 110 characters wide."""
+        from regweave.views import plain, report_table
+
+        return plain(report_table(self.to_dict()), width=110)
+
+    def _repr_html_(self) -> str:
+        """The page that `--out` writes, for a notebook."""
+        from regweave.views import report_page
+
+        return report_page(self.to_dict())

@@ -3,6 +3,14 @@
 from regweave.views.comparison import comparison_table, models_table
 from regweave.views.health import health_table
 from regweave.views.page import report_page
+from regweave.views.plain import plain
 from regweave.views.report import report_table
 
-__all__ = ["comparison_table", "health_table", "models_table", "report_page", "report_table"]
+__all__ = [
+    "comparison_table",
+    "health_table",
+    "models_table",
+    "plain",
+    "report_page",
+    "report_table",
+]
