@@ -20,6 +20,12 @@ def test_a_winner_has_the_shortest_time_and_the_better_median(before, after, ver
     assert Race({"before": before, "after": after}).is_faster("before", "after") is verdict
 
 
+def test_a_win_may_have_to_be_large():
+    result = Race({"before": [1.0, 1.0], "after": [0.995, 0.995]})
+    assert result.is_faster("before", "after", 1.0) is True
+    assert result.is_faster("before", "after", 1.01) is False
+
+
 def test_races_can_be_joined():
     first, second = Race({"a": [1.0], "b": [2.0]}), Race({"a": [3.0], "b": [1.0]})
     assert first.joined(second).times == {"a": [1.0, 3.0], "b": [2.0, 1.0]}

@@ -38,6 +38,9 @@ FEW = 0.1
 MOST_RACES = 3
 """As long as the shortest times and the median ratio disagree on which model is faster."""
 
+LEAST_WHOLE = 1.01
+"""What a whole model must gain to be changed: two sessions of one and the same differ by nearly as much."""
+
 LEAST_SPEEDUP = 1.005
 """A piece measured below this in place is no gain."""
 
@@ -57,11 +60,13 @@ class Judgement:
 class Decision:
     """The judgements of all proposals, the model that came of them, and the race of the two models.
 
-    `build` is None where onnxruntime alone is the best that was found.
+    `session` is the one that won: where its memory lies is part of how fast it is. `build` is None where that
+    is onnxruntime's.
     """
 
     judgements: tuple[Judgement, ...]
     build: Build | None
+    session: NativeSession
     result: Race
 
 
@@ -90,8 +95,8 @@ class Court:
         wanted = self._buildable(wanted, fates)
         built = self._drop_slow(wanted, fates)
         built = self._verify(built, fates)
-        built, result = self._race(built, fates)
-        return Decision(tuple(_told(fates[p.piece.name]) for p in proposals), built, result)
+        winner, session, result = self._race(built, fates)
+        return Decision(tuple(_told(fates[p.piece.name]) for p in proposals), winner, session, result)
 
     def _build(self, proposals: Sequence[Proposal]) -> Build:
         return build(self.model, [p.piece for p in proposals], self.natives, self.shop)
@@ -176,17 +181,20 @@ class Court:
                 fates[name] = replace(fates[name], reason=words)
         return kept
 
-    def _race(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> tuple[Build | None, Race]:
+    def _race(
+        self, wanted: list[Proposal], fates: dict[str, Judgement]
+    ) -> tuple[Build | None, NativeSession, Race]:
         """Race the whole models; drop the less useful half of the pieces as long as ours does not win."""
         while True:
             built = self._build(wanted)
             self.say(f"racing the whole model with {len(wanted)} native pieces")
-            result = self._raced(built)
+            session = built.open(self.shop, self.threads)
+            result = self._raced(session)
             only_forced = all(p.piece.forced for p in wanted)
-            if result.is_faster("before", "after") or (wanted and only_forced):
-                return built, result
+            if result.is_faster("before", "after", LEAST_WHOLE) or (wanted and only_forced):
+                return built, session, result
             if not wanted:
-                return None, result
+                return None, self.baseline, result
             ranked = sorted(
                 (p for p in wanted if not p.piece.forced), key=lambda p: _gain(fates[p.piece.name])
             )
@@ -199,9 +207,8 @@ class Court:
                 )
             wanted = [p for p in wanted if fates[p.piece.name].fused]
 
-    def _raced(self, built: Build) -> Race:
+    def _raced(self, session: NativeSession) -> Race:
         """onnxruntime's model ("before") against ours, until it is clear which is faster."""
-        session = built.open(self.shop, self.threads)
 
         def once() -> Race:
             return race(
@@ -215,7 +222,7 @@ class Court:
 
         result = once()
         for _ in range(MOST_RACES - 1):
-            if result.is_faster("before", "after") is not None:
+            if result.is_faster("before", "after", LEAST_WHOLE) is not None:
                 break
             result = result.joined(once())
         return result

@@ -88,7 +88,7 @@ def fuse(
         natives = Natives(target, count, block_size())
         court = Court(read, natives, shop, feeds, optimised, baseline, say, patient=tune)
         decision = court.decide([*chains, *rest])
-        session = decision.build.open(shop, count) if decision.build else baseline
+        session = decision.session
         say("comparing the outputs with onnxruntime's")
         errors = compare_outputs(session.run(None, feeds), expected)
         report = make_report(read, count, decision.judgements, refused, decision, errors, gpu)

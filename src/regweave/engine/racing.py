@@ -42,10 +42,11 @@ class Race:
         pairs = zip(self.times[first], self.times[second], strict=True)
         return statistics.median(a / b for a, b in pairs)
 
-    def is_faster(self, first: str, second: str) -> bool | None:
-        """Whether `second` is faster; None where its shortest time and the median ratio say differently."""
-        best = min(self.times[first]) >= min(self.times[second])
-        return best if best == (self.ratio(first, second) >= 1) else None
+    def is_faster(self, first: str, second: str, by: float = 1.0) -> bool | None:
+        """Whether `second` is faster, by a factor; None where the shortest times and the median of the ratios
+        say differently."""
+        best = min(self.times[first]) >= by * min(self.times[second])
+        return best if best == (self.ratio(first, second) >= by) else None
 
     def joined(self, other: Race) -> Race:
         """Both races as one."""
