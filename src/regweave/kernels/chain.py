@@ -13,9 +13,7 @@ from functools import lru_cache
 
 from regweave.assembly import Listing
 from regweave.kernels.arguments import chain_arguments
-from regweave.kernels.pixels import PixelsDriver
 from regweave.kernels.plan import chain_plan
-from regweave.kernels.rows import RowsDriver
 from regweave.kernels.workspace import Workspace
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Signature
@@ -30,5 +28,8 @@ def chain_kernel(signature: Signature, machine: VectorMachine) -> Listing:
     plan = chain_plan(signature, machine)
     name, longest = f"rw_chain_{signature.order}", max(signature.widths[:-1])
     w = Workspace(machine, plan.geometry, name, chain_arguments(signature), longest)
-    driver = PixelsDriver if signature.order == "pixels" else RowsDriver
-    return driver(signature, plan).write(w)
+    if signature.order == "pixels":
+        from regweave.kernels.pixels import PixelsDriver as Driver
+    else:
+        from regweave.kernels.rows import RowsDriver as Driver
+    return Driver(signature, plan).write(w)

@@ -15,7 +15,7 @@ import pytest
 from regweave import settings
 from regweave.assembly import Builder
 from regweave.devices import cpu
-from regweave.devices.cpu import functions, keys, store
+from regweave.devices.cpu import functions, keys, llvm, store, symbols
 from regweave.errors import AssemblyError, InputError
 from regweave.machines.x86 import AVX2, supports
 
@@ -26,7 +26,8 @@ KEY = bytes(range(32))
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of machine code, not made yet."""
+    """The folder of machine code, not made yet; LLVM is there, whose symbols would be kept too."""
+    cpu.assemble(f"{HEAD}f: ret\n")
     monkeypatch.setenv(settings.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setenv(settings.CODE_VARIABLE, "on")
     return tmp_path / "code"
@@ -293,6 +294,25 @@ def test_use_counts_and_what_was_left_behind_goes(folder, monkeypatch):
     assert not (folder / "old.new").exists()
     assert (folder / "young.new").exists()
     assert store.used()[1:] == (2, 2 * 4096)
+
+
+def test_symbols_are_looked_up_once(folder, monkeypatch):
+    path, names = llvm.library_path(), ("LLVMContextCreate", "LLVMSetTarget")
+    assert path is not None
+    searched = []
+    true = symbols.symbol_values
+
+    def watch(*arguments, **rest):
+        searched.append(1)
+        return true(*arguments, **rest)
+
+    monkeypatch.setattr(symbols, "symbol_values", watch)
+    values = true(path, names)
+    assert [symbols._kept_values(path, names) for _ in range(3)] == [values] * 3
+    assert len(searched) == 1
+    assert symbols._kept_values(path, names[:1]) == {names[0]: values[names[0]]}
+    assert symbols._kept_values(path, ("LLVMNowhere",)) == {}
+    assert len(list(folder.iterdir())) == 2
 
 
 WRITERS = """

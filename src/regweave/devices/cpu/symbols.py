@@ -7,18 +7,22 @@ A large library has some hundred thousand symbols and megabytes of names, so nei
 the names are not searched one by one (2 to 10 ms each). Linkers write names in the order of their symbols,
 with few exceptions: the distance from one name to the next is its length. Symbols whose name has a wanted
 length are a few percent, those that also begin like a wanted name a handful; they are compared in full. That
-takes 3 ms for any number of names. What it misses is searched for after all.
+takes 3 ms for any number of names, and happens once per library: what was found is kept with the machine code
+(see `store`). What this way misses is searched for after all.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import mmap
 import os
 import struct
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+
+from regweave.devices.cpu import store
 
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
@@ -42,11 +46,25 @@ def function_addresses(library: ctypes.CDLL, names: Sequence[str], anchor: str) 
         pass
     try:
         base = _address(library, anchor) - symbol_values(library._name, (anchor,), exported=True)[anchor]
-        values = symbol_values(library._name, names)
+        values = _kept_values(library._name, names)
         addresses = {name: base + values[name] for name in names}
     except (OSError, struct.error, ValueError, AttributeError, LookupError):
         return None
     return None if base % mmap.PAGESIZE else addresses
+
+
+def _kept_values(path: str, names: Sequence[str]) -> dict[str, int]:
+    """The same as `symbol_values`, from disk where an earlier process looked into this very file."""
+    status = os.stat(path)
+    what = ("symbols", path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, *names)
+    key, form = hashlib.sha256(repr(what).encode()).digest(), struct.Struct(f"<{len(names)}Q")
+    kept = store.find(key)
+    if kept is not None and len(kept) == form.size:
+        return dict(zip(names, form.unpack(kept), strict=True))
+    values = symbol_values(path, names)
+    if len(values) == len(names):
+        store.keep(key, form.pack(*(values[name] for name in names)))
+    return values
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
