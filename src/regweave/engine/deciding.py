@@ -189,9 +189,9 @@ class Court:
             built = self._build(wanted)
             self.say(f"racing the whole model with {len(wanted)} native pieces")
             session = built.open(self.shop, self.threads)
-            result = self._raced(session)
-            only_forced = all(p.piece.forced for p in wanted)
-            if result.is_faster("before", "after", LEAST_WHOLE) or (wanted and only_forced):
+            decided = bool(wanted) and all(p.piece.forced for p in wanted)
+            result = self._raced(session, 1 if decided else MOST_RACES)
+            if decided or result.is_faster("before", "after", LEAST_WHOLE):
                 return built, session, result
             if not wanted:
                 return None, self.baseline, result
@@ -207,7 +207,7 @@ class Court:
                 )
             wanted = [p for p in wanted if fates[p.piece.name].fused]
 
-    def _raced(self, session: NativeSession) -> Race:
+    def _raced(self, session: NativeSession, most: int) -> Race:
         """onnxruntime's model ("before") against ours, until it is clear which is faster."""
 
         def once() -> Race:
@@ -221,7 +221,7 @@ class Court:
             )
 
         result = once()
-        for _ in range(MOST_RACES - 1):
+        for _ in range(most - 1):
             if result.is_faster("before", "after", LEAST_WHOLE) is not None:
                 break
             result = result.joined(once())
