@@ -21,7 +21,7 @@ from regweave.devices.onnxruntime import NativeSession
 from regweave.engine.racing import PAUSE
 
 _SUFFIX = "_kernel_time"
-WARM_UP, LEAST = 2, 4
+WARM_UP, LEAST, MOST = 2, 4, 4
 SETTLED = 1.02
 
 Profile = dict[str, float]
@@ -38,8 +38,8 @@ def profiles(
 ) -> dict[str, Profile]:
     """The profile of each model. An opener opens it, profiling into files of the prefix that it is given.
 
-    Runs until `runs` are done and the fastest run of each model has been met twice, or they have run for
-    `seconds` (but LEAST runs in any case): on a busy machine that takes longer.
+    Runs until `runs` are done and the fastest run of each model has been met twice, which on a busy machine
+    takes longer: up to MOST times as many, or until `seconds` have passed (but LEAST runs in any case).
     """
     with tempfile.TemporaryDirectory(prefix="regweave-") as folder:
         sessions = {name: opener(Path(folder) / name) for name, opener in openers.items()}
@@ -47,12 +47,12 @@ def profiles(
         started, done = time.perf_counter(), 0
         while done < WARM_UP + LEAST or not (
             time.perf_counter() - started > seconds
+            or done >= WARM_UP + MOST * runs
             or (done >= WARM_UP + runs and all(map(_is_settled, totals.values())))
         ):
             for name, session in sessions.items():
                 if threads > 1:
                     time.sleep(PAUSE)
-                    started += PAUSE
                 begun = time.perf_counter()
                 session.run(None, feeds)
                 totals[name].append(time.perf_counter() - begun)
