@@ -107,6 +107,17 @@ def test_sources_that_changed_since_they_were_loaded_give_no_key(monkeypatch):
     assert keys._sources.__wrapped__() is None
 
 
+def test_sources_that_change_meanwhile_keep_nothing_under_their_structure(folder, monkeypatch):
+    assert keys.sources_unchanged()
+    monkeypatch.setattr(keys, "_FOLDERS", ("machines",))
+    assert not keys.sources_unchanged()
+    for count in (1, 2):
+        made = []
+        cpu.load_made(lambda made=made: made.append(1) or adder(), "adder 1", AVX2)
+        assert made == [1]
+        assert len(list(folder.iterdir())) == 1, f"the text alone, at load {count}"
+
+
 def test_a_made_listing_is_written_only_if_its_code_is_missing(folder, assembled):
     made = []
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from regweave.devices.cpu import store
-from regweave.devices.cpu.keys import source_key, text_key
+from regweave.devices.cpu.keys import source_key, sources_unchanged, text_key
 from regweave.devices.cpu.objects import Image, place
 from regweave.errors import AssemblyError, DeviceError, InputError, nearest_names
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine, supports
@@ -119,7 +119,7 @@ def load_made(make: Callable[[], Listing], structure: str, machine: VectorMachin
             return _function(image, next(iter(image.symbols)), started, make)
     listing = make()
     image, text = _load_listing(listing)
-    if key is not None and text is not None:
+    if key is not None and text is not None and sources_unchanged():
         store.keep(key, text)  # where the code is, not the code once more
     return _function(image, listing.name, started, lambda: listing)
 

@@ -50,6 +50,11 @@ def source_key(structure: str, machine: str) -> bytes | None:
     return hashlib.sha256(repr((FORMAT, "source", assembler, sources, structure, machine)).encode()).digest()
 
 
+def sources_unchanged() -> bool:
+    """Whether the files are still those that `source_key` speaks of: else nothing may be kept under it."""
+    return _sources.__wrapped__() == _sources()
+
+
 @cache
 def _assembler() -> tuple[int, ...] | None:
     """Size and time of the library that assembles."""
