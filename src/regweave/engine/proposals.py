@@ -5,7 +5,7 @@ element-wise work. A run that follows a convolution loses what onnxruntime folds
 (bias, batch norm, one activation): what is left, if anything, is proposed.
 
 The model of onnxruntime is a list of passes. Each product costs its arithmetic and traffic (see
-cascades.traffic); work that it cannot fold costs a pass over the tensor, plus the start of a node; natively
+cascades.costs); work that it cannot fold costs a pass over the tensor, plus the start of a node; natively
 the same work happens in registers:
 
     Conv -> Add Div Erf Add Mul Mul -> Conv       one pass of a Gelu falls away, and the way of a tensor to
