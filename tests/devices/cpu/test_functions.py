@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import re
 import struct
 import types
 import weakref
@@ -61,7 +60,7 @@ def test_memory_goes_with_the_function():
     assert gone() is None
 
 
-def test_no_page_is_writable_and_executable():
+def test_no_page_is_writable_and_executable(page_rights):
     b = Builder(AVX2, name="constants", arguments=("out",))
     v = b.vector()
     b.emit("broadcast", v, b.constant(2.5))
@@ -70,17 +69,8 @@ def test_no_page_is_writable_and_executable():
     out = (ctypes.c_float * 8)()
     function(ctypes.addressof(out))
     assert list(out) == [2.5] * 8
-    assert _rights(function.address) == "r-xp"
-    assert _rights(function.address + 4096) == "r--p"
-
-
-def _rights(address: int) -> str:
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+)", line)
-            if match and int(match[1], 16) <= address < int(match[2], 16):
-                return match[3]
-    return "none"
+    assert page_rights(function.address) == "r-xp"
+    assert page_rights(function.address + 4096) == "r--p"
 
 
 def test_a_library_of_several_functions():

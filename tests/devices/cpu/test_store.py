@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -367,18 +366,8 @@ def test_a_process_that_finds_its_code_loads_neither_assembler_nor_generators(fo
     assert shown[1].split() == []
 
 
-def test_code_that_is_found_stays_pages_without_write_rights(folder):
+def test_code_that_is_found_stays_pages_without_write_rights(folder, page_rights):
     for _ in range(2):
         function = cpu.load(adder())
         assert isinstance(function, functions.Function)
-        assert rights_at(function.address) == "r-xp"
-
-
-def rights_at(address):
-    """The kernel shows neighbouring mappings of equal rights as one, so an address may lie inside a line."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        span, rights = line.split()[:2]
-        first, end = (int(part, 16) for part in span.split("-"))
-        if first <= address < end:
-            return rights
-    raise AssertionError(f"nothing is mapped at {address:#x}")
+        assert page_rights(function.address) == "r-xp"
