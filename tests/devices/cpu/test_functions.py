@@ -50,11 +50,11 @@ def test_a_typed_callable_keeps_the_code_alive():
     assert typed(40, 2) == 42
 
 
-def test_memory_goes_with_the_function():
+def test_memory_goes_with_the_function(page_rights):
     function = sum_of(1)
     gone = weakref.ref(function.image)
     address = function.address
-    assert _rights(address) == "r-xp"
+    assert page_rights(address) == "r-xp"
     del function
     gc.collect()
     assert gone() is None
