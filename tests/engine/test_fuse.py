@@ -263,6 +263,28 @@ def test_an_empty_batch_can_be_planned_for(perceptron):
 
 
 @native
+def test_old_models_declare_their_constants_as_inputs(perceptron, run):
+    """Equal constants, which onnxruntime shares: the second one's input must not have to be fed."""
+    model = onnx.ModelProto()
+    model.CopyFrom(perceptron)
+    model.ir_version = 3
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    weights["b2"].CopyFrom(onnx.numpy_helper.from_array(np.ones(8, np.float32), "b2"))
+    twin = onnx.numpy_helper.from_array(np.ones(8, np.float32), "twin")
+    model.graph.initializer.append(twin)
+    model.graph.node.append(onnx.helper.make_node("Add", ["a2", "twin"], ["z"], "last"))
+    model.graph.output[0].name = "z"
+    for tensor in model.graph.initializer:
+        model.graph.input.append(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+        )
+    x = images(2, 8, 64)
+    fused = regweave.fuse(model, dims={"rows": 8})
+    assert fused.input_names == ("x",)
+    np.testing.assert_allclose(fused.run(x)["z"], run(model, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+@native
 def test_weights_in_another_file(tmp_path, perceptron, run):
     path, model = tmp_path / "model.onnx", onnx.ModelProto()
     model.CopyFrom(perceptron)

@@ -45,7 +45,7 @@ class Workshop:
         place = self._path / f"{next(self._count)}.onnx"
         source, folder = self._original(model)
         NativeSession(source, operators, threads=threads, keep=place, folder=folder)
-        return onnx.load(place, load_external_data=False)
+        return _without_lost_inputs(onnx.load(place, load_external_data=False), model.graph)
 
     def open(
         self,
@@ -92,6 +92,20 @@ class Workshop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _without_lost_inputs(optimised: onnx.ModelProto, source: onnx.GraphProto) -> onnx.ModelProto:
+    """Without inputs that were constants before the optimiser shared or folded them away.
+
+    Models of IR version 3 declare every constant as an input too; without its constant that would have to be
+    fed.
+    """
+    constants = {tensor.name for tensor in source.initializer}
+    lost = constants - {tensor.name for tensor in optimised.graph.initializer}
+    kept = [value for value in optimised.graph.input if value.name not in lost]
+    del optimised.graph.input[:]
+    optimised.graph.input.extend(kept)
+    return optimised
 
 
 @cache
