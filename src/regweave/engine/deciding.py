@@ -41,6 +41,10 @@ MOST_RACES = 3
 LEAST_WHOLE = 1.01
 """What a whole model must gain to be changed: two sessions of one and the same differ by nearly as much."""
 
+LEAST_CREDIT = 0.003
+"""Of the model's time that pieces must gain in place: what a whole model gains beyond all proportion to that
+is luck."""
+
 LEAST_SPEEDUP = 1.005
 """A piece measured below this in place is no gain."""
 
@@ -191,20 +195,23 @@ class Court:
             session = built.open(self.shop, self.threads)
             decided = bool(wanted) and all(p.piece.forced for p in wanted)
             result = self._raced(session, 1 if decided else MOST_RACES)
-            if decided or result.is_faster("before", "after", LEAST_WHOLE):
+            credit = sum(_gain(fates[p.piece.name]) for p in wanted) / (result.medians["before"] * 1e3)
+            enough = credit >= LEAST_CREDIT
+            if decided or (enough and result.is_faster("before", "after", LEAST_WHOLE)):
                 return built, session, result
             if not wanted:
                 return None, self.baseline, result
             ranked = sorted(
                 (p for p in wanted if not p.piece.forced), key=lambda p: _gain(fates[p.piece.name])
             )
-            for proposal in ranked[: -(-len(ranked) // 2)]:
+            reason = (
+                "the whole model was no faster with it than without"
+                if enough
+                else f"all pieces together gain {credit:.2%} of the model's time: too little to change it for"
+            )
+            for proposal in ranked[: -(-len(ranked) // 2)] if enough else ranked:
                 name = proposal.piece.name
-                fates[name] = replace(
-                    fates[name],
-                    fused=False,
-                    reason="the whole model was no faster with it than without",
-                )
+                fates[name] = replace(fates[name], fused=False, reason=reason)
             wanted = [p for p in wanted if fates[p.piece.name].fused]
 
     def _raced(self, session: NativeSession, most: int) -> Race:
