@@ -17,11 +17,11 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
+from regweave.engine.racing import PAUSE
 from regweave.errors import InputError
 
 TURN_SECONDS = 0.01  # a turn of very short calls repeats them until about this long
 MOST_CALLS = 10
-PAUSE_SECONDS = 0.06  # onnxruntime's workers spin for 45 ms after a run
 
 
 def check_counts(threads: int, rounds: int) -> None:
@@ -47,7 +47,7 @@ def interleaved_times(
         first = number % len(names)
         for name in names[first:] + names[:first]:
             if threads > 1:
-                time.sleep(PAUSE_SECONDS)
+                time.sleep(PAUSE)
             runners[name]()
             times[name] += [_seconds(runners[name]) for _ in range(calls[name])]
     return {name: statistics.median(samples) * 1e3 for name, samples in times.items()}
