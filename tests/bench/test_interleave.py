@@ -10,7 +10,7 @@ def test_every_runner_has_a_turn_in_every_round_and_the_order_rotates():
     runners = {name: (lambda name=name: (calls.append(name), time.sleep(0.011))) for name in "abc"}
     times = interleaved_times(runners, rounds=3)
     turns = calls[6:]  # after the two calls each that find out how long a turn is
-    assert turns == list("aabbcc" "bbccaa" "ccaabb")
+    assert turns == list("aabbccbbccaaccaabb")
     assert set(times) == {"a", "b", "c"}
     assert all(10 < ms < 60 for ms in times.values())
 

@@ -6,7 +6,7 @@ import pytest
 
 from regweave.cli import main
 from regweave.layouts import to_document
-from regweave.machines.nvidia import find_layout
+from regweave.machines.catalogue import find_layout
 
 C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
 
@@ -55,7 +55,7 @@ def test_conditions(arguments, strategy, capfd):
     [
         ([C, "mma.m16n8k8.tf32:Q"], 2, "nearest:"),
         ([C, A, "--machine", "sm_8"], 2, "unknown machine 'sm_8'"),
-        ([C, A, "--machine", "sm_75"], 3, "sm_80 or later"),
+        ([C, A, "--machine", "sm_75"], 3, "one of sm_80"),
         ([C, A, "--strategy", "identity"], 3, "does not apply"),
         ([C, A, "--strategy", "swop"], 2, "unknown strategy"),
         ([C], 2, "destination"),

@@ -37,3 +37,19 @@ def test_repeating_fills_the_registers_of_the_same_lanes():
     assert repeat(tile, 1, 1) is tile
     with pytest.raises(InputError, match="at least one"):
         repeat(tile, 0, 1)
+
+
+def test_the_transposed_tile_holds_every_element_the_other_way_round():
+    layout = Layout.linear("L", (4, 2), "f16", lane=[(1, 0), (2, 0)], item=[(0, 1)], axes=("m", "k"))
+    turned = layout.transpose()
+    assert turned.shape == (2, 4)
+    assert turned.axes == ("k", "m")
+    assert all(turned.element(i, 0, p) == layout.element(i, 0, p)[::-1] for i in range(4) for p in range(2))
+    assert turned.transpose() == layout
+
+
+def test_retyped_slots_share_registers_anew():
+    layout = Layout.linear("L", (4, 4), "s32", lane=[(1, 0), (2, 0)], item=[(0, 1), (0, 2)])
+    narrow = layout.retype("s8")
+    assert (layout.registers, narrow.registers) == (4, 1)
+    assert narrow.element(3, 0, 2) == (3, 2)

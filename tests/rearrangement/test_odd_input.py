@@ -8,7 +8,8 @@ import pytest
 import regweave
 from regweave.errors import InputError, UnsupportedError, VerificationError
 from regweave.layouts import Layout
-from regweave.machines.nvidia import SM_75, find_layout
+from regweave.machines.catalogue import find_layout
+from regweave.machines.nvidia import SM_75
 from regweave.machines.x86 import AVX512
 from regweave.rearrangement import relate
 from regweave.rearrangement.folds import find_fold

@@ -106,9 +106,7 @@ def _plain_copy(source: np.ndarray, target: np.ndarray) -> Callable[[], object]:
     return lambda: np.copyto(target, source)
 
 
-def _streaming_copy(
-    machine: VectorMachine, source: np.ndarray, target: np.ndarray
-) -> Callable[[], object]:
+def _streaming_copy(machine: VectorMachine, source: np.ndarray, target: np.ndarray) -> Callable[[], object]:
     function = cpu.load(copy_loop(machine))
     turns = source.nbytes // (UNROLLED * machine.vector_bytes)
     return lambda: function(source.ctypes.data, target.ctypes.data, turns)

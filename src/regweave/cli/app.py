@@ -127,4 +127,3 @@ def _parse_failure(error: CycloptsError) -> InputError:
     verb = " ".join(("regweave", *(error.command_chain or ())))
     what = str(error).strip().rstrip(".")
     return InputError(what, where="the command line", fix=f"see `{verb} --help`")
-

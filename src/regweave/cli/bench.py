@@ -1,7 +1,7 @@
 """`regweave bench cascade|gemm|models`: side by side with other libraries, in one process, in turns.
 
-    $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
-    $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
+$ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
+$ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def bench_command(
         talk_console().print(f"without {name}: {reason}", markup=False)
 
 
-def _comparison(
-    what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any
-) -> dict[str, Any]:
+def _comparison(what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
     from regweave.benchmarks import CASCADES, PEER_CLASSES, PRODUCTS, compare
 
     known = {case.name: case for case in (CASCADES if what == "cascade" else PRODUCTS)}
@@ -73,9 +71,7 @@ def _models(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> 
     from regweave.benchmarks import MODELS, compare_models
 
     if peers:
-        raise InputError(
-            "models are compared with onnxruntime alone", where="--peer", fix="leave --peer out"
-        )
+        raise InputError("models are compared with onnxruntime alone", where="--peer", fix="leave --peer out")
     known = {name: name for name in MODELS}
     return compare_models([_named(name, known) for name in names or known], **settings)
 

@@ -20,7 +20,8 @@ REGISTER_BITS = 32
 class ElementType:
     """An element type: its name, its width in bits (a divisor or a multiple of 32) and its kind.
 
-    `kind` is `float` for numbers that arithmetic may round, `bits` for anything that is only moved.
+    `kind` is `float`, `integer`, or `bits` for anything that is only moved. Six-bit floats stand in the
+    eight-bit containers in which matrix instructions take them.
     """
 
     name: str
@@ -33,8 +34,10 @@ class ElementType:
                 f"element type {self.name!r} is {self.bits} bits wide",
                 expected=f"a divisor or a multiple of {REGISTER_BITS}",
             )
-        if self.kind not in ("float", "bits"):
-            raise InputError(f"element type {self.name!r} has kind {self.kind!r}", expected="float or bits")
+        if self.kind not in ("float", "integer", "bits"):
+            raise InputError(
+                f"element type {self.name!r} has kind {self.kind!r}", expected="float, integer or bits"
+            )
 
     @property
     def per_register(self) -> int:
@@ -55,9 +58,23 @@ ELEMENT_TYPES = {
         ElementType("tf32", 32, "float"),
         ElementType("f16", 16, "float"),
         ElementType("bf16", 16, "float"),
+        ElementType("e4m3", 8, "float"),
+        ElementType("e5m2", 8, "float"),
+        ElementType("e3m2", 8, "float"),
+        ElementType("e2m3", 8, "float"),
+        ElementType("e2m1", 4, "float"),
+        ElementType("s32", 32, "integer"),
+        ElementType("s16", 16, "integer"),
+        ElementType("s8", 8, "integer"),
+        ElementType("u8", 8, "integer"),
+        ElementType("s4", 4, "integer"),
+        ElementType("u4", 4, "integer"),
+        ElementType("b64", 64, "bits"),
         ElementType("b32", 32, "bits"),
         ElementType("b16", 16, "bits"),
         ElementType("b8", 8, "bits"),
+        ElementType("b4", 4, "bits"),
+        ElementType("b1", 1, "bits"),
     )
 }
 

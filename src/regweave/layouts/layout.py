@@ -253,6 +253,17 @@ class Layout:
 
         return repeat(self, rows, columns)
 
+    def retype(self, dtype: str) -> Layout:
+        """The same slots for elements of another type: accumulators after they were narrowed, for example."""
+        return Layout(f"{self.name}@{dtype}", self.shape, dtype, self.table, self.axes)
+
+    def transpose(self) -> Layout:
+        """The layout of the transposed tile: what held (row, column) holds (column, row)."""
+        row, column = np.divmod(self.table, self.shape[1])
+        table = column * self.shape[0] + row
+        (rows, columns), (down, across) = self.shape, self.axes
+        return Layout(f"{self.name}^T", (columns, rows), self.dtype, table, (across, down))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
             return NotImplemented

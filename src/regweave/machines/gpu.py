@@ -21,6 +21,9 @@ from regweave.machines.machine import Machine
 # operand -> the axes of its tile; the shape follows from the instruction's m, n, k
 OPERAND_AXES = {"A": ("m", "k"), "B": ("k", "n"), "C": ("m", "n"), "D": ("m", "n")}
 
+# what a machine does with an instruction: executes it, has its compiler write it out, or nothing that we use
+SUPPORT = ("native", "emulated", "layout")
+
 
 @dataclass(frozen=True)
 class StepCosts:
@@ -53,9 +56,10 @@ class MatrixInstruction:
     """One matrix instruction D = A B + C of a warp: its mnemonic, sizes and the layout of each operand.
 
     `mnemonic` is the vendor's full text; `name` the short name by which operands are asked for
-    (`mma.m16n8k8.tf32`, as in `mma.m16n8k8.tf32:C`). `since` is the first machine generation that has
-    it. Raises InputError if a fragment's tile does not follow from m, n and k, its axes are not the
-    operand's, or the fragments disagree about the number of lanes.
+    (`mma.m16n8k8.tf32`, as in `mma.m16n8k8.tf32:C`). `support` says for each machine by name whether the
+    instruction is `native` there, `emulated` by the compiler, or known as a `layout` only; a machine that is
+    not named lacks it. Raises InputError if a fragment's tile does not follow from m, n and k, its axes are
+    not the operand's, the fragments disagree about the number of lanes, or support has another word.
     """
 
     name: str
@@ -63,7 +67,7 @@ class MatrixInstruction:
     m: int
     n: int
     k: int
-    since: int
+    support: Mapping[str, str]
     fragments: Mapping[str, Layout]
 
     def __post_init__(self) -> None:
@@ -82,27 +86,33 @@ class MatrixInstruction:
                 )
         if len({layout.lanes for layout in self.fragments.values()}) != 1:
             raise InputError(f"the operands of {self.name!r} are spread over different numbers of lanes")
+        for machine, level in self.support.items():
+            if level not in SUPPORT:
+                raise InputError(f"{self.name!r} is {level!r} on {machine}", expected=", ".join(SUPPORT))
 
 
 @dataclass(frozen=True, eq=False)
 class WarpMachine(Machine):
-    """A machine that runs warps: `generation` orders its family, `instructions` are what it has.
+    """A machine that runs warps; `instructions` are those that it has, natively or not.
 
     `shuffle_widths` are the segment sizes that an exchange can be confined to without extra work, `packings`
-    the opcodes of the conversions that it has.
+    the opcodes of the conversions that it has, `exchanges` those of its ways to move words between lanes.
+    Shared memory has `shared_banks` banks of 32 bits and serves `shared_widths` bytes per lane at a time.
     """
 
-    generation: int
     costs: StepCosts
     shuffle_widths: tuple[int, ...]
     packings: frozenset[str]
+    exchanges: frozenset[str]
+    shared_bytes: int
     shared_banks: int
+    shared_widths: tuple[int, ...]
     instructions: Mapping[str, MatrixInstruction]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, entry in self.instructions.items():
-            if name != entry.name or entry.since > self.generation:
+            if name != entry.name or self.name not in entry.support:
                 raise InputError(f"machine {self.name!r} lists {name!r}, which it cannot have")
             for operand, layout in entry.fragments.items():
                 if layout.lanes != self.lanes:

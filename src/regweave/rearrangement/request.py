@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from regweave.errors import InputError, UnsupportedError
 from regweave.layouts import Layout
 from regweave.layouts.numbers import whole_pair
+from regweave.machines.catalogue import find_layout, find_machine
 from regweave.machines.gpu import WarpMachine
-from regweave.machines.nvidia import find_layout, find_machine
 
 
 @dataclass(frozen=True)

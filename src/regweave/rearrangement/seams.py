@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regweave.errors import InputError, nearest_names
+from regweave.machines.catalogue import find_machine
 from regweave.machines.gpu import WarpMachine
-from regweave.machines.nvidia import find_machine
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.planner import rearrange

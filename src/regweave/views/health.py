@@ -1,7 +1,7 @@
 """The doctor's findings as a table: what, the finding, and what to do where something is missing.
 
-    processor     AMD EPYC, 2 cores, avx512
-    extra bench   not installed: pip install 'regweave[bench]'
+processor     AMD EPYC, 2 cores, avx512
+extra bench   not installed: pip install 'regweave[bench]'
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 import pytest
 
-from regweave.machines.nvidia import INSTRUCTIONS, find_layout
+from regweave.machines.catalogue import find_layout
+from regweave.machines.nvidia import INSTRUCTIONS
 
 # operand -> (elements per lane, row of element i, column of element i), with g = lane / 4 and t = lane % 4
 TF32_K8 = {

@@ -1,6 +1,5 @@
 """NVIDIA GPUs: their generations, their `mma` instructions and fragments."""
 
-from regweave.machines.nvidia.catalogue import find_layout, find_machine, fragment_names
 from regweave.machines.nvidia.generations import MACHINES, SM_75, SM_80, SM_90A, SM_100A, SM_120
 from regweave.machines.nvidia.instructions import INSTRUCTIONS
 
@@ -12,7 +11,4 @@ __all__ = [
     "SM_90A",
     "SM_100A",
     "SM_120",
-    "find_layout",
-    "find_machine",
-    "fragment_names",
 ]

@@ -18,26 +18,32 @@ _COSTS = StepCosts(
 _GENERAL = RegisterClass("general", "r", tuple(f"R{number}" for number in range(255)), 32)
 
 
-def _generation(name: str, title: str, generation: int) -> WarpMachine:
+def _generation(name: str, title: str, shared_kilobytes: int, packings: set[str]) -> WarpMachine:
     return WarpMachine(
         name=name,
         family="nvidia",
         title=title,
         lanes=32,
         classes=(_GENERAL,),
-        generation=generation,
         costs=_COSTS,
         shuffle_widths=(2, 4, 8, 16, 32),
-        packings=frozenset({"pack_f16"} if generation < 80 else {"pack_f16", "pack_bf16"}),
+        packings=frozenset(packings),
+        exchanges=frozenset({"shuffle", "movmatrix"}),
+        shared_bytes=shared_kilobytes << 10,
         shared_banks=32,
-        instructions={key: entry for key, entry in INSTRUCTIONS.items() if entry.since <= generation},
+        shared_widths=(4, 8, 16),
+        instructions={key: entry for key, entry in INSTRUCTIONS.items() if name in entry.support},
     )
 
 
-SM_75 = _generation("sm_75", "NVIDIA Turing", 75)
-SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 80)
-SM_90A = _generation("sm_90a", "NVIDIA Hopper (H100, H200)", 90)
-SM_100A = _generation("sm_100a", "NVIDIA Blackwell (B200)", 100)
-SM_120 = _generation("sm_120", "NVIDIA Blackwell (RTX 50)", 120)
+_HALF = {"pack_f16"}
+_BOTH = {"pack_f16", "pack_bf16"}
+
+# kilobytes of shared memory that one block can have
+SM_75 = _generation("sm_75", "NVIDIA Turing", 64, _HALF)
+SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 163, _BOTH)
+SM_90A = _generation("sm_90a", "NVIDIA Hopper (H100, H200)", 227, _BOTH)
+SM_100A = _generation("sm_100a", "NVIDIA Blackwell (B200)", 227, _BOTH)
+SM_120 = _generation("sm_120", "NVIDIA Blackwell (RTX 50)", 99, _BOTH)
 
 MACHINES = {machine.name: machine for machine in (SM_75, SM_80, SM_90A, SM_100A, SM_120)}

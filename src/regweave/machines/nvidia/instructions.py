@@ -58,6 +58,10 @@ _FACTS = [
 ]  # fmt: skip
 
 
+# the machines of each generation on
+_GENERATIONS = {"sm_75": 75, "sm_80": 80, "sm_90a": 90, "sm_100a": 100, "sm_120": 120}
+
+
 def _instruction(
     name: str, mnemonic: str, sizes: tuple[int, int, int], since: int, dtype: str, a: _Form, b: _Form
 ) -> MatrixInstruction:
@@ -75,7 +79,8 @@ def _instruction(
         fragments[operand] = Layout.linear(
             f"{name}:{operand}", shape, kind, lane=form.lane, item=form.item, axes=axes
         )
-    return MatrixInstruction(name, mnemonic, m, n, k, since, fragments)
+    support = {machine: "native" for machine, generation in _GENERATIONS.items() if generation >= since}
+    return MatrixInstruction(name, mnemonic, m, n, k, support, fragments)
 
 
 INSTRUCTIONS = {facts[0]: _instruction(*facts) for facts in _FACTS}

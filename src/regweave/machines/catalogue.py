@@ -12,8 +12,7 @@ from __future__ import annotations
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
-from regweave.machines.nvidia.generations import MACHINES
-from regweave.machines.nvidia.instructions import INSTRUCTIONS
+from regweave.machines.nvidia import INSTRUCTIONS, MACHINES
 
 
 def fragment_names(machine: WarpMachine | None = None) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ def find_layout(name: str, machine: WarpMachine | None = None) -> Layout:
         raise UnsupportedError(
             f"{machine.name} has no {instruction}",
             where=name,
-            expected=f"sm_{entry.since} or later",
+            expected="one of " + ", ".join(entry.support),
             nearest=nearest_names(name, fragment_names(machine)),
             fix="name another machine or another instruction",
         )
