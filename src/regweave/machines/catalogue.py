@@ -1,59 +1,162 @@
-"""Machines and fragments by name, with the nearest ones when a name is wrong.
+"""Machines, matrix instructions and layouts by name, over all families, with the nearest for a wrong one.
+
+A layout is an operand of an instruction (`instruction:operand`, by the short name or the vendor's full
+mnemonic), a layout that belongs to no instruction, or one from a file of the user's own
+(`file.toml:instruction:operand`, see `machines.user`). Suffixes change it, from left to right: `@TYPE` keeps
+the slots and changes the element type, as narrowing accumulators does; `^T` is the transposed tile.
 
 >>> find_layout("mma.m16n8k8.tf32:C").shape
 (16, 8)
+>>> find_layout("v_mfma_f32_32x32x8f16:D@f16^T").name
+'v_mfma_f32_32x32x8_f16:D@f16^T'
 >>> find_layout("mma.m16n8k8.tf23:C")
 Traceback (most recent call last):
 InputError: unknown layout 'mma.m16n8k8.tf23:C'; nearest: mma.m16n8k8.tf32:C, ...
+
+Families are imported when a name is looked for in them, and instructions are made one by one.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
-from regweave.machines.gpu import WarpMachine
-from regweave.machines.nvidia import INSTRUCTIONS, MACHINES
+from regweave.machines.gpu import MatrixInstruction, WarpMachine
+from regweave.machines.ondemand import OnDemand
+
+# each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
+_FAMILIES = ("nvidia",)
+_SUFFIX = re.compile(r"(?:@\w+|\^T)*$")
+
+
+def _families() -> Iterator[Any]:
+    return (importlib.import_module(f"regweave.machines.{family}") for family in _FAMILIES)
+
+
+def machine_names() -> tuple[str, ...]:
+    """The names of all machines."""
+    return tuple(chain.from_iterable(family.MACHINES for family in _families()))
 
 
 def fragment_names(machine: WarpMachine | None = None) -> tuple[str, ...]:
-    """The names of all fragments, or of those that `machine` has."""
-    instructions = INSTRUCTIONS if machine is None else machine.instructions
-    return tuple(f"{name}:{operand}" for name, entry in instructions.items() for operand in entry.fragments)
+    """The names of all operands of instructions and of all other layouts, or of those that `machine` has."""
+    names: list[str] = []
+    for instructions, layouts in _tables(machine):
+        for name, entry in instructions.entries.items():
+            names += [f"{name}:{operand}" for operand in entry.operands]
+        names += layouts
+    return tuple(names)
 
 
 def find_machine(name: str) -> WarpMachine:
-    """The machine called `name`; InputError with the nearest names otherwise."""
-    if name in MACHINES:
-        return MACHINES[name]
+    """The machine called `name`, or that of the file `name` (`own.toml`).
+
+    Raises InputError with the nearest names if there is none.
+    """
+    for family in _families():
+        if name in family.MACHINES:
+            return family.MACHINES[name]
+    names = machine_names()
     raise InputError(
         f"unknown machine {name!r}",
         where="machine",
-        expected="one of " + ", ".join(MACHINES),
-        nearest=nearest_names(name, MACHINES),
+        expected="one of " + ", ".join(names),
+        nearest=nearest_names(name, names),
     )
 
 
 def find_layout(name: str, machine: WarpMachine | None = None) -> Layout:
-    """The fragment called `name`, for example `mma.m16n8k8.tf32:C`.
+    """The layout called `name`, for example `mma.m16n8k8.tf32:C` or `mma.m16n8k32.s8:C@s8`.
 
-    Raises InputError with the nearest names if there is no such fragment, and UnsupportedError if
-    `machine` is given and lacks its instruction.
+    Raises InputError with the nearest names if there is no such layout, and UnsupportedError if `machine` is
+    given and lacks it, or if it is out of scope.
     """
-    instruction, _, operand = name.rpartition(":")
-    entry = INSTRUCTIONS.get(instruction)
-    if entry is None or operand not in entry.fragments:
-        names = fragment_names(machine)
-        raise InputError(
-            f"unknown layout {name!r}",
-            expected="instruction:operand",
-            nearest=nearest_names(name, names, most=4) or names[:4],
-        )
-    if machine is not None and instruction not in machine.instructions:
-        raise UnsupportedError(
-            f"{machine.name} has no {instruction}",
-            where=name,
-            expected="one of " + ", ".join(entry.support),
-            nearest=nearest_names(name, fragment_names(machine)),
-            fix="name another machine or another instruction",
-        )
-    return entry.fragments[operand]
+    suffixes = _SUFFIX.search(name)
+    assert suffixes is not None, "an empty match always exists"
+    layout = _find(name[: suffixes.start()], name, machine)
+    for suffix in re.findall(r"@\w+|\^T", suffixes[0]):
+        layout = layout.transpose() if suffix == "^T" else layout.retype(suffix[1:])
+    return layout
+
+
+def find_instruction(name: str, machine: WarpMachine | None = None) -> MatrixInstruction:
+    """The matrix instruction of this name or mnemonic, on any machine or on `machine`.
+
+    Raises InputError with the nearest names if there is none, UnsupportedError if `machine` lacks it.
+    """
+    for instructions, _ in _tables():
+        found = instructions.resolve(name)
+        if found is not None:
+            if machine is not None and found not in machine.instructions:
+                raise _lacking(machine, found, instructions)
+            return instructions[found]
+    _refuse_out_of_scope(name)
+    names = tuple(chain.from_iterable(instructions for instructions, _ in _tables(machine)))
+    raise InputError(
+        f"unknown instruction {name!r}",
+        expected="an instruction of the catalogue",
+        nearest=nearest_names(name, names) or names[:4],
+    )
+
+
+def _tables(
+    machine: WarpMachine | None = None,
+) -> Iterator[tuple[OnDemand[MatrixInstruction], OnDemand[Layout]]]:
+    """The instructions and the other layouts of every family, or of one machine."""
+    if machine is not None:
+        return iter([(machine.instructions, machine.layouts)])
+    return ((family.INSTRUCTIONS, family.LAYOUTS) for family in _families())
+
+
+def _find(base: str, name: str, machine: WarpMachine | None) -> Layout:
+    """The layout called `base`, which is `name` without its suffixes."""
+    instruction, _, operand = base.rpartition(":")
+    # a user's machine has entries that stand in no family
+    for instructions, layouts in chain([] if machine is None else _tables(machine), _tables()):
+        if base in layouts:
+            if machine is not None and base not in machine.layouts:
+                raise _lacking(machine, base, layouts)
+            return layouts[base]
+        found = instructions.resolve(instruction)
+        if found is not None and operand in instructions.entries[found].operands:
+            if machine is not None and found not in machine.instructions:
+                raise _lacking(machine, found, instructions)
+            return instructions[found].fragments[operand]
+    _refuse_out_of_scope(base)
+    raise InputError(
+        f"unknown layout {name!r}",
+        expected="instruction:operand, or the name of a layout",
+        nearest=_nearest(base, machine),
+    )
+
+
+def _nearest(base: str, machine: WarpMachine | None) -> tuple[str, ...]:
+    """The names closest to `base`: the operands of its instruction if there is such, else similar names."""
+    for instructions, _ in _tables(machine):
+        found = instructions.resolve(base) or instructions.resolve(base.rpartition(":")[0])
+        if found is not None:
+            return tuple(f"{found}:{operand}" for operand in instructions.entries[found].operands)
+    names = fragment_names(machine)
+    return nearest_names(base, names, most=4) or names[:4]
+
+
+def _lacking(machine: WarpMachine, name: str, table: OnDemand) -> UnsupportedError:
+    return UnsupportedError(
+        f"{machine.name} has no {name}",
+        where=f"machine {machine.name}",
+        expected="one of " + ", ".join(table.entries[name].support),
+        nearest=_nearest(name, machine),
+        fix="name another machine or another instruction",
+    )
+
+
+def _refuse_out_of_scope(name: str) -> None:
+    for family in _families():
+        for beginning, reason in family.OUT_OF_SCOPE.items():
+            if name.startswith(beginning):
+                raise UnsupportedError(f"{name} is out of scope: {reason}")

@@ -12,13 +12,15 @@ Everything here is data that validates itself, so that a new machine is a new ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from itertools import chain
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.machine import Machine
+from regweave.machines.ondemand import OnDemand
 
-# operand -> the axes of its tile; the shape follows from the instruction's m, n, k
+# operand -> the axes of its tile; the shape follows from the instruction's m, n, k and blocks
 OPERAND_AXES = {"A": ("m", "k"), "B": ("k", "n"), "C": ("m", "n"), "D": ("m", "n")}
 
 # what a machine does with an instruction: executes it, has its compiler write it out, or nothing that we use
@@ -46,9 +48,9 @@ class StepCosts:
     shared_load: int
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if getattr(self, field.name) < 1:
-                raise InputError(f"cost {field.name} is {getattr(self, field.name)}", expected="at least 1")
+        for entry in fields(self):
+            if getattr(self, entry.name) < 1:
+                raise InputError(f"cost {entry.name} is {getattr(self, entry.name)}", expected="at least 1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +58,18 @@ class MatrixInstruction:
     """One matrix instruction D = A B + C of a warp: its mnemonic, sizes and the layout of each operand.
 
     `mnemonic` is the vendor's full text; `name` the short name by which operands are asked for
-    (`mma.m16n8k8.tf32`, as in `mma.m16n8k8.tf32:C`). `support` says for each machine by name whether the
-    instruction is `native` there, `emulated` by the compiler, or known as a `layout` only; a machine that is
-    not named lacks it. Raises InputError if a fragment's tile does not follow from m, n and k, its axes are
-    not the operand's, the fragments disagree about the number of lanes, or support has another word.
+    (`mma.m16n8k8.tf32`, as in `mma.m16n8k8.tf32:C`), `aliases` further ones. `support` says for each machine
+    by name whether the instruction is `native` there, `emulated` by the compiler, or known as a `layout`
+    only; a machine that is not named lacks it. `note` tells what to use where it is not native.
+
+    `m`, `n` and `k` are the sizes of one product. An instruction of several `blocks` computes that many
+    independent products D[b] = A[b] B[b] + C[b]; their tiles are stacked along the rows of A, C and D, and
+    along the columns of B: row `b * m + i` of A is row i of block b, column `b * n + j` of B its column j.
+    `fragments` holds the operands that lie in registers: C and D always, A and B unless they are read from
+    shared memory.
+
+    Raises InputError if a fragment's tile does not follow from the sizes, its axes are not the operand's, the
+    fragments disagree about the number of lanes, or support has another word.
     """
 
     name: str
@@ -69,16 +79,19 @@ class MatrixInstruction:
     k: int
     support: Mapping[str, str]
     fragments: Mapping[str, Layout]
+    blocks: int = 1
+    aliases: tuple[str, ...] = ()
+    note: str = ""
 
     def __post_init__(self) -> None:
-        sizes = {"m": self.m, "n": self.n, "k": self.k}
-        if set(self.fragments) != set(OPERAND_AXES):
+        if not {"C", "D"} <= set(self.fragments) <= set(OPERAND_AXES):
             raise InputError(
-                f"instruction {self.name!r} has operands {sorted(self.fragments)}", expected="A, B, C, D"
+                f"instruction {self.name!r} has operands {sorted(self.fragments)}",
+                expected="A, B, C, D, or those of them that lie in registers",
             )
         for operand, layout in self.fragments.items():
             axes = OPERAND_AXES[operand]
-            shape = sizes[axes[0]], sizes[axes[1]]
+            shape = self.tile(operand)
             if layout.shape != shape or layout.axes != axes:
                 raise InputError(
                     f"operand {operand} of {self.name!r} has a tile {layout.shape} {layout.axes}",
@@ -90,14 +103,33 @@ class MatrixInstruction:
             if level not in SUPPORT:
                 raise InputError(f"{self.name!r} is {level!r} on {machine}", expected=", ".join(SUPPORT))
 
+    @property
+    def lanes(self) -> int:
+        """Lanes that execute it together."""
+        return self.fragments["D"].lanes
+
+    def tile(self, operand: str) -> tuple[int, int]:
+        """The (rows, columns) of an operand's tile, all blocks together."""
+        return operand_tile(operand, (self.m, self.n, self.k), self.blocks)
+
+
+def operand_tile(operand: str, sizes: tuple[int, int, int], blocks: int = 1) -> tuple[int, int]:
+    """The (rows, columns) of the tile of A, B, C or D for `sizes` (m, n, k), blocks stacked."""
+    extents = dict(zip("mnk", sizes, strict=True))
+    rows, columns = (extents[axis] for axis in OPERAND_AXES[operand])
+    return (rows, columns * blocks) if operand == "B" else (rows * blocks, columns)
+
 
 @dataclass(frozen=True, eq=False)
 class WarpMachine(Machine):
-    """A machine that runs warps; `instructions` are those that it has, natively or not.
+    """A machine whose lanes work on words in step; `instructions` are those that it has, natively or not.
 
-    `shuffle_widths` are the segment sizes that an exchange can be confined to without extra work, `packings`
-    the opcodes of the conversions that it has, `exchanges` those of its ways to move words between lanes.
-    Shared memory has `shared_banks` banks of 32 bits and serves `shared_widths` bytes per lane at a time.
+    The first register class holds the lanes' data. `shuffle_widths` are the segment sizes that an exchange
+    can be confined to without extra work, `packings` the opcodes of the conversions that it has, `exchanges`
+    those of its ways to move words between lanes. `opcode_costs` are the issue slots of single opcodes where
+    `costs`, which speaks of kinds of steps, is wrong for them. Shared memory has `shared_banks` banks of 32
+    bits and serves `shared_widths` bytes per lane at a time. `layouts` are those that belong to no matrix
+    instruction: of loads, stores, vector registers.
     """
 
     costs: StepCosts
@@ -107,31 +139,65 @@ class WarpMachine(Machine):
     shared_bytes: int
     shared_banks: int
     shared_widths: tuple[int, ...]
-    instructions: Mapping[str, MatrixInstruction]
+    instructions: OnDemand[MatrixInstruction]
+    layouts: OnDemand[Layout] = field(default_factory=lambda: OnDemand({}))
+    opcode_costs: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, entry in self.instructions.items():
-            if name != entry.name or self.name not in entry.support:
+        if not self.classes:
+            raise InputError(f"machine {self.name!r} has no registers", where="classes")
+        for opcode, cost in self.opcode_costs.items():
+            if cost < 0:
+                raise InputError(
+                    f"{opcode} costs {cost} on machine {self.name!r}", expected="at least 0 issue slots"
+                )
+        for name, entry in chain(self.instructions.entries.items(), self.layouts.entries.items()):
+            if self.name not in entry.support:
                 raise InputError(f"machine {self.name!r} lists {name!r}, which it cannot have")
-            for operand, layout in entry.fragments.items():
-                if layout.lanes != self.lanes:
-                    raise InputError(
-                        f"operand {operand} of {name!r} is spread over {layout.lanes} lanes",
-                        expected=f"{self.lanes}, the lanes of a warp of {self.name}",
-                    )
+            if entry.operands and entry.lanes % self.lanes:
+                raise InputError(
+                    f"{name!r} is spread over {entry.lanes} lanes",
+                    expected=f"a multiple of {self.lanes}, the lanes of a warp of {self.name}",
+                )
 
     @property
     def registers_per_lane(self) -> int:
         """32-bit registers that one lane can address."""
-        return self.register_class("general").count
+        return self.classes[0].count
+
+    def cost(self, opcode: str, kind: str) -> int:
+        """Issue slots of `opcode`, which is a step of a kind that `StepCosts` names."""
+        return self.opcode_costs.get(opcode, getattr(self.costs, kind))
 
     def instruction(self, name: str) -> MatrixInstruction:
-        """The instruction called `name`; UnsupportedError with the nearest ones otherwise."""
-        if name in self.instructions:
-            return self.instructions[name]
+        """The instruction of this name or alias; UnsupportedError with the nearest ones otherwise."""
+        found = self.instructions.resolve(name)
+        if found is not None:
+            return self.instructions[found]
         raise UnsupportedError(
             f"{self.name} has no instruction {name!r}",
             where=f"machine {self.name}",
-            nearest=nearest_names(name, self.instructions) or tuple(self.instructions),
+            nearest=nearest_names(name, self.instructions) or tuple(self.instructions)[:8],
         )
+
+    def native(self, name: str) -> bool:
+        """Whether the machine executes the instruction itself; UnsupportedError if it lacks it altogether."""
+        return self._level(self.instruction(name).name) == "native"
+
+    def require_native(self, name: str) -> MatrixInstruction:
+        """The instruction; UnsupportedError, with what to use instead, if it is not native."""
+        entry = self.instruction(name)
+        level = self._level(entry.name)
+        if level == "native":
+            return entry
+        words = {"emulated": "emulated by the compiler", "layout": "known as a layout only"}
+        raise UnsupportedError(
+            f"{entry.name} is {words[level]} on {self.name}",
+            where=f"machine {self.name}",
+            expected="an instruction that the machine executes itself",
+            fix=entry.note or None,
+        )
+
+    def _level(self, name: str) -> str:
+        return self.instructions.entries[name].support[self.name]

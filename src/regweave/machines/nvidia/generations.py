@@ -32,7 +32,7 @@ def _generation(name: str, title: str, shared_kilobytes: int, packings: set[str]
         shared_bytes=shared_kilobytes << 10,
         shared_banks=32,
         shared_widths=(4, 8, 16),
-        instructions={key: entry for key, entry in INSTRUCTIONS.items() if name in entry.support},
+        instructions=INSTRUCTIONS.on(name),
     )
 
 

@@ -11,9 +11,11 @@ Accumulators are f32 throughout; D lies where C lies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from regweave.layouts import Layout
 from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction
+from regweave.machines.ondemand import Entry, OnDemand
 
 Pairs = list[tuple[int, int]]
 
@@ -79,8 +81,14 @@ def _instruction(
         fragments[operand] = Layout.linear(
             f"{name}:{operand}", shape, kind, lane=form.lane, item=form.item, axes=axes
         )
-    support = {machine: "native" for machine, generation in _GENERATIONS.items() if generation >= since}
-    return MatrixInstruction(name, mnemonic, m, n, k, support, fragments)
+    return MatrixInstruction(name, mnemonic, m, n, k, _support(since), fragments)
 
 
-INSTRUCTIONS = {facts[0]: _instruction(*facts) for facts in _FACTS}
+def _support(since: int) -> dict[str, str]:
+    return {machine: "native" for machine, generation in _GENERATIONS.items() if generation >= since}
+
+
+INSTRUCTIONS = OnDemand(
+    {facts[0]: Entry(_support(facts[3]), 32, partial(_instruction, *facts), "ABCD") for facts in _FACTS},
+    {facts[1]: facts[0] for facts in _FACTS},
+)
