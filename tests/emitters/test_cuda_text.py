@@ -21,8 +21,13 @@ CASES = [
 ]
 
 
+# written in kernels only
+_OF_KERNELS = ("less", "add_f32", "maximum_f32", "warp")
+
+
 def test_every_step_can_be_written():
-    assert set(_EXPRESSIONS) | set(_STATEMENTS) | {"word", "constant"} == set(OPCODES)
+    of_words = {name for name, opcode in OPCODES.items() if not opcode.symbol and name not in _OF_KERNELS}
+    assert set(_EXPRESSIONS) | set(_STATEMENTS) | {"word", "constant"} == of_words
 
 
 @pytest.mark.parametrize(("instruction", "tile", "strategy"), CASES)

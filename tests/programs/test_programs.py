@@ -17,6 +17,7 @@ from regweave.programs import (
     check_program,
     run_program,
 )
+from regweave.programs.program import TYPES
 
 WORDS = np.arange(64, dtype=np.uint32).reshape(32, 2)
 
@@ -83,7 +84,7 @@ def test_selecting():
 def test_opcodes_are_described_by_known_types():
     for opcode in OPCODES.values():
         assert isinstance(opcode, Opcode)
-        assert {*opcode.operands, opcode.result} <= {"f32", "b32", "predicate", "any"}
+        assert {*opcode.operands, *opcode.results} <= {*TYPES, "any", "words", *"ABCD"}
 
 
 def broken(change):
@@ -109,7 +110,10 @@ def broken(change):
             r"source\[2\] of 2 words",
         ),
         (lambda p, s: replace(p, steps=(s[0], replace(s[1], numbers=(-1,)), *s[2:])), "no 32-bit word"),
-        (lambda p, s: replace(p, steps=(replace(s[0], result=Value(0, "f32")), *s[1:])), "defines a f32"),
+        (
+            lambda p, s: replace(p, steps=(replace(s[0], results=(Value(0, "f32"),)), *s[1:])),
+            r"types \('f32',\)",
+        ),
     ],
 )
 def test_the_verifier_names_the_step(change, words):

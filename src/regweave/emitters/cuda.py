@@ -82,10 +82,10 @@ def cuda_function(program: Program, comments: Sequence[str] = ()) -> str:
 
 
 def _body(program: Program) -> list[str]:
-    uses = Counter(operand.number for step in program.steps for operand in step.operands)
+    uses = Counter(operand.number for step, _ in program.walk() for operand in step.operands)
     texts: dict[int, str] = {}
     lines: list[str] = []
-    for step in program.steps:
+    for step, _ in program.walk():
         values = [texts[operand.number] for operand in step.operands]
         name, kind = _name(step), _TYPES[step.result.type]
         if step.opcode == "constant":

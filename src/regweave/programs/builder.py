@@ -5,34 +5,91 @@
     True
 
 Numbering values like this removes common work (a predicate that all fragments of a tile share is set
-once) and keeps the lane arithmetic apart from the words, so that compilers hoist it out of loops.
+once) and keeps the lane arithmetic apart from the words. A step inside a loop that needs nothing of the loop
+is written before it, so index arithmetic is done once.
+
+    >>> with b.loop(4, [total]) as loop:
+    ...     loop.repeat([b.step("add", (loop.values[0], loop.index))])
+    >>> loop.results
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
+from regweave.machines.gpu import MatrixInstruction
 from regweave.programs.opcodes import OPCODES
-from regweave.programs.program import Array, Program, Step, Value
+from regweave.programs.program import NO_WORDS, Array, Carried, Item, Loop, Memory, Program, Step, Value, When
+from regweave.programs.signatures import signature
 from regweave.programs.verifier import check_program
 
 
+@dataclass
+class LoopBody:
+    """A loop while it is written: its `index`, the carried `values` inside it, its `results` after it."""
+
+    index: Value
+    values: tuple[Value, ...]
+    following: tuple[Value, ...] | None = None
+    results: tuple[Value, ...] = ()
+
+    def repeat(self, values: Sequence[Value]) -> None:
+        """What the body hands on, one value for each carried one."""
+        self.following = tuple(values)
+
+
+@dataclass
+class _Scope:
+    """A body while it is written."""
+
+    items: list[Item] = field(default_factory=list)
+    known: dict[Step, Step] = field(default_factory=dict)
+    defined: set[int] = field(default_factory=set)
+
+
 class ProgramBuilder:
-    """Collects steps; `finish` returns the verified program without the steps that nothing needs."""
+    """Collects items; `finish` returns the verified program without the steps that nothing needs."""
 
-    def __init__(self, name: str, lanes: int, source: Array, destination: Array) -> None:
-        self._name, self._lanes = name, lanes
-        self._source, self._destination = source, destination
-        self._steps: dict[tuple[str, tuple[Value, ...], tuple[int, ...]], Step] = {}
+    def __init__(
+        self,
+        name: str,
+        lanes: int,
+        source: Array = NO_WORDS,
+        destination: Array = NO_WORDS,
+        memories: Sequence[Memory] = (),
+        instructions: Sequence[MatrixInstruction] = (),
+        warps: int = 1,
+    ) -> None:
+        given = tuple(memories), tuple(instructions)
+        self._frame = Program(name, lanes, source, destination, (), (), *given, warps)
+        self._scopes = [_Scope()]
+        self._values = 0
 
-    def step(self, opcode: str, operands: Sequence[Value] = (), numbers: Sequence[int] = ()) -> Value:
-        """The value of this step, defined now unless an equal step already did."""
-        key = opcode, tuple(operands), tuple(numbers)
-        if key not in self._steps:
-            kind = OPCODES[opcode].result
-            result = Value(len(self._steps), self._source.type if kind == "any" else kind)
-            self._steps[key] = Step(*key, result)
-        return self._steps[key].result
+    def step(
+        self, opcode: str, operands: Sequence[Value] = (), numbers: Sequence[int] = (), symbol: str = ""
+    ) -> Value:
+        """The only value of this step, defined now unless an equal step already did."""
+        (result,) = self.apply(opcode, operands, numbers, symbol)
+        return result
+
+    def apply(
+        self, opcode: str, operands: Sequence[Value] = (), numbers: Sequence[int] = (), symbol: str = ""
+    ) -> tuple[Value, ...]:
+        """All values of this step, defined now unless an equal step already did."""
+        step = Step(opcode, tuple(operands), tuple(numbers), (), symbol)
+        scope = self._scopes[-1]
+        if not OPCODES[opcode].effect:
+            for outer in self._scopes:
+                if step in outer.known:
+                    return outer.known[step].results
+            scope = self._home(step)
+        types = signature(step, self._frame)[1]
+        written = replace(step, results=tuple(self._value(kind, scope) for kind in types))
+        scope.items.append(written)
+        scope.known[step] = written
+        return written.results
 
     def constant(self, value: int) -> Value:
         """A 32-bit constant, the same in every lane."""
@@ -42,15 +99,91 @@ class ProgramBuilder:
         """Word `index` of the source, with the source's type."""
         return self.step("word", (), (index,))
 
-    def finish(self, results: Sequence[Value]) -> Program:
+    def load(self, memory: str, address: Value, size: int = 4, offset: int = 0) -> tuple[Value, ...]:
+        """`size` bytes at `address` + `offset` of a memory, in as many words."""
+        return self.apply(f"{self._space(memory)}_load", (address,), (size, offset), memory)
+
+    def store(self, memory: str, address: Value, words: Sequence[Value], size: int, offset: int = 0) -> None:
+        """`size` bytes to `address` + `offset` of a memory."""
+        self.apply(f"{self._space(memory)}_store", (address, *words), (size, offset), memory)
+
+    def barrier(self, scope: str = "warp") -> None:
+        """Order the shared memory of the `warp` or of the `block`."""
+        self.apply("barrier", (), (), scope)
+
+    @contextmanager
+    def loop(self, count: int, carried: Sequence[Value] = ()) -> Iterator[LoopBody]:
+        """A loop of `count` times; what is written inside is its body, which must end with `repeat`."""
+        scope = _Scope()
+        inside = tuple(self._value(value.type, scope) for value in carried)
+        body = LoopBody(self._value("b32", scope), inside)
+        self._scopes.append(scope)
+        yield body
+        self._scopes.pop()
+        following = () if body.following is None else body.following
+        body.results = tuple(self._value(value.type, self._scopes[-1]) for value in carried)
+        values = zip(carried, inside, following, body.results, strict=True)
+        handed = tuple(Carried(*value) for value in values)
+        self._scopes[-1].items.append(Loop(count, body.index, handed, tuple(scope.items)))
+
+    @contextmanager
+    def when(self, predicate: Value) -> Iterator[None]:
+        """What is written inside is done by the lanes whose predicate holds."""
+        self._scopes.append(_Scope())
+        yield
+        items = tuple(self._scopes.pop().items)
+        self._scopes[-1].items.append(When(predicate, items))
+
+    def finish(self, results: Sequence[Value] = ()) -> Program:
         """The program whose destination words are `results`."""
         needed = {value.number for value in results}
-        kept: list[Step] = []
-        for step in reversed(self._steps.values()):
-            if step.result.number in needed:
-                kept.append(step)
-                needed.update(operand.number for operand in step.operands)
-        program = Program(
-            self._name, self._lanes, self._source, self._destination, tuple(reversed(kept)), tuple(results)
-        )
-        return check_program(program)
+        steps = _needed(self._scopes[0].items, needed)
+        return check_program(replace(self._frame, steps=steps, results=tuple(results)))
+
+    def _value(self, kind: str, scope: _Scope) -> Value:
+        value = Value(self._values, kind)
+        self._values += 1
+        scope.defined.add(value.number)
+        return value
+
+    def _home(self, step: Step) -> _Scope:
+        """The outermost body that knows all operands."""
+        operands = {operand.number for operand in step.operands}
+        inner = (scope for scope in reversed(self._scopes) if scope.defined & operands)
+        return next(inner, self._scopes[0])
+
+    def _space(self, memory: str) -> str:
+        found = self._frame.memory(memory)
+        assert found is not None, memory
+        return found.space
+
+
+def _needed(items: Sequence[Item], needed: set[int]) -> tuple[Item, ...]:
+    """The items that change something or define what is `needed`, which grows by what they use."""
+    kept: list[Item] = []
+    for item in reversed(items):
+        if isinstance(item, Step):
+            if OPCODES[item.opcode].effect == "write" or not needed.isdisjoint(
+                r.number for r in item.results
+            ):
+                kept.append(item)
+                needed.update(operand.number for operand in item.operands)
+        elif isinstance(item, When):
+            body = _needed(item.body, needed)
+            if body:
+                kept.append(replace(item, body=body))
+                needed.add(item.predicate.number)
+        else:
+            carried = item.carried
+            if _changes(item) or not needed.isdisjoint(value.result.number for value in carried):
+                needed.update(value.following.number for value in carried)
+                kept.append(replace(item, body=_needed(item.body, needed)))
+                needed.update(value.initial.number for value in carried)
+    return tuple(reversed(kept))
+
+
+def _changes(item: Item) -> bool:
+    """Whether it changes a memory, or orders one."""
+    if isinstance(item, Step):
+        return OPCODES[item.opcode].effect == "write"
+    return any(_changes(inner) for inner in item.body)

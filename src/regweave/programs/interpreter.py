@@ -1,47 +1,133 @@
-"""Run a program on all lanes of a warp at once, in NumPy: the proof of every plan, and its emulator."""
+"""Run a program on all lanes at once, in NumPy: the proof of every plan, and its emulator.
+
+    >>> run_program(program, words)                             # [lanes, words] of a device function
+    >>> run_program(kernel, memories={"a": a, "d": d})          # a kernel changes its memories
+
+Several warps run in lockstep, but an access to shared memory that no barrier orders is an error
+(`memories`), so a program that only works in lockstep does not pass.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.errors import InputError
+from regweave.programs.fragments import multiply
+from regweave.programs.memories import Access, MemoryState
 from regweave.programs.opcodes import OPCODES
-from regweave.programs.program import Program, Step
+from regweave.programs.program import Item, Loop, Program, Step, When
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def run_program(program: Program, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """`[lanes, destination words]` of bit patterns from `[lanes, source words]` of bit patterns.
+def run_program(
+    program: Program,
+    words: NDArray[np.uint32] | None = None,
+    memories: Mapping[str, NDArray[np.uint8]] | None = None,
+    accesses: list[Access] | None = None,
+) -> NDArray[np.uint32]:
+    """`[threads, destination words]` of bit patterns from `[threads, source words]` of bit patterns.
 
-    Raises InputError if `words` has another shape or type.
+    A thread is a lane of one of the program's warps. `memories` are the bytes of its global memories, which
+    it changes; every access to shared memory is appended to `accesses`. Raises InputError if `words` or a
+    memory has another shape or type, VerificationError if the program misuses a memory.
     """
-    shape = program.lanes, program.source.words
-    if words.shape != shape or words.dtype != np.uint32:
-        raise InputError(
-            f"words of shape {words.shape} and type {words.dtype}",
-            where=program.name,
-            expected=f"{shape} of uint32",
-        )
-    values: dict[int, Any] = {}
-    for step in program.steps:
-        values[step.result.number] = _run_step(step, program, words, values)
-    results = [values[value.number] for value in program.results]
-    return np.stack(results, axis=1)
+    run = _Run(program, words, memories or {}, accesses)
+    run.items(program.steps, np.ones(run.threads, dtype=np.bool_))
+    results = [run.values[value.number] for value in program.results]
+    return np.stack(results, axis=1) if results else np.empty((run.threads, 0), dtype=np.uint32)
 
 
-def _run_step(
-    step: Step, program: Program, words: NDArray[np.uint32], values: dict[int, Any]
-) -> NDArray[Any]:
-    if step.opcode == "lane":
-        return np.arange(program.lanes, dtype=np.uint32)
-    if step.opcode == "word":
-        return np.ascontiguousarray(words[:, step.numbers[0]])
-    if step.opcode == "constant":
-        return np.full(program.lanes, step.numbers[0], dtype=np.uint32)
-    meaning = OPCODES[step.opcode].meaning
-    assert meaning is not None
-    return meaning(tuple(values[operand.number] for operand in step.operands), step.numbers)
+class _Run:
+    def __init__(
+        self,
+        program: Program,
+        words: NDArray[np.uint32] | None,
+        memories: Mapping[str, NDArray[np.uint8]],
+        accesses: list[Access] | None,
+    ) -> None:
+        self.program, self.accesses = program, accesses
+        self.threads = program.lanes * program.warps
+        shape = self.threads, program.source.words
+        self.words = np.empty((self.threads, 0), dtype=np.uint32) if words is None else words
+        if self.words.shape != shape or self.words.dtype != np.uint32:
+            raise InputError(
+                f"words of shape {self.words.shape} and type {self.words.dtype}",
+                where=program.name,
+                expected=f"{shape} of uint32",
+            )
+        for memory in program.memories:
+            given = memories.get(memory.name)
+            fits = given is not None and given.dtype == np.uint8 and given.shape[0] >= memory.bytes
+            if memory.space == "global" and not fits:
+                raise InputError(
+                    f"memory {memory.name!r} is not given", where=program.name,
+                    expected=f"at least {memory.bytes} bytes as uint8",
+                )  # fmt: skip
+        self.memories = {
+            memory.name: MemoryState(memory, self.threads, program.lanes, memories.get(memory.name))
+            for memory in program.memories
+        }
+        self.values: dict[int, Any] = {}
+
+    def items(self, items: tuple[Item, ...], active: NDArray[np.bool_]) -> None:
+        for item in items:
+            if isinstance(item, Step):
+                self.step(item, active)
+            elif isinstance(item, When):
+                self.items(item.body, active & self.values[item.predicate.number])
+            else:
+                self.loop(item, active)
+
+    def loop(self, loop: Loop, active: NDArray[np.bool_]) -> None:
+        handed = [self.values[value.initial.number] for value in loop.carried]
+        for index in range(loop.count):
+            self.values[loop.index.number] = np.full(self.threads, index, dtype=np.uint32)
+            for value, words in zip(loop.carried, handed, strict=True):
+                self.values[value.inside.number] = words
+            self.items(loop.body, active)
+            handed = [self.values[value.following.number] for value in loop.carried]
+        for value, words in zip(loop.carried, handed, strict=True):
+            self.values[value.result.number] = words
+
+    def step(self, step: Step, active: NDArray[np.bool_]) -> None:
+        operands = tuple(self.values[operand.number] for operand in step.operands)
+        meaning = OPCODES[step.opcode].meaning
+        found = meaning(operands, step.numbers) if meaning else self.surroundings(step, operands, active)
+        if len(step.results) == 1 and not isinstance(found, tuple):
+            self.values[step.results[0].number] = found
+        else:
+            self.values.update(zip((result.number for result in step.results), found, strict=True))
+
+    def surroundings(self, step: Step, operands: tuple[Any, ...], active: NDArray[np.bool_]) -> Any:
+        """Steps that read or change what is around them."""
+        if step.opcode == "word":
+            return np.ascontiguousarray(self.words[:, step.numbers[0]])
+        if step.opcode == "constant":
+            return np.full(self.threads, step.numbers[0], dtype=np.uint32)
+        if step.opcode in ("lane", "warp"):
+            threads = np.arange(self.threads, dtype=np.uint32)
+            return threads % self.program.lanes if step.opcode == "lane" else threads // self.program.lanes
+        if step.opcode == "matrix":
+            instruction = self.program.instruction(step.symbol)
+            assert instruction is not None
+            return multiply(instruction, operands)
+        if step.opcode == "barrier":
+            for state in self.memories.values():
+                state.order(step.symbol)
+            return ()
+        return self.access(step, operands, active)
+
+    def access(self, step: Step, operands: tuple[Any, ...], active: NDArray[np.bool_]) -> tuple[Any, ...]:
+        state, store = self.memories[step.symbol], step.opcode.endswith("_store")
+        if self.accesses is not None and state.memory.space == "shared":
+            at = operands[0][active].astype(np.int64) + step.numbers[1]
+            self.accesses.append(Access(store, step.numbers[0], at, np.flatnonzero(active)))
+        if store:
+            state.store(step, operands[0], operands[1:], active)
+            return ()
+        return state.load(step, operands[0], active)

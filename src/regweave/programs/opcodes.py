@@ -7,6 +7,10 @@ uint32 bit patterns (of f32 too), predicates are booleans. It is the definition;
     >>> OPCODES["rotate_right"].meaning((np.uint32([1]), np.uint32([1])), ())
     array([2147483648], dtype=uint32)
 
+`global_load`, `shared_store` and the like move 1 or 2 bytes in the low part of one word, or 4, 8 or 16 bytes
+in 1, 2 or 4 words. `barrier` orders the shared memory of a warp or of the block. `matrix` takes the registers
+of A, B and C one after the other and defines those of D. `warp` is the warp's number within the block.
+
 `shuffle` with width w stays inside segments of w lanes: a lane takes from the lane of its own segment
 whose number within it is the index modulo w.
 """
@@ -27,18 +31,28 @@ Meaning = Callable[[tuple[Any, ...], tuple[int, ...]], Any]
 
 @dataclass(frozen=True)
 class Opcode:
-    """A kind of step: operand types, result type, names of its numbers, resource, meaning.
+    """A kind of step: operand types, result types, resource, meaning, names of its numbers.
 
-    `resource` is a field of the machine's step costs, or `free` for what needs no instruction. Steps
-    without a meaning (`lane`, `word`) are known to the interpreter, for they read its surroundings.
+    Types are those of values; `any` is the type of the source's words, `words` stands for as many b32 as
+    the number `bytes` says, and `A` to `D` for the registers of a matrix instruction's operand. `resource` is
+    a field of the machine's step costs, or `free` for what needs no instruction. The meaning gives one
+    array, or a tuple of them where there are several results. Steps without a meaning are known to the
+    interpreter, for they read or change its surroundings. `symbol` says what a step names: a `global` or
+    `shared` memory, an `instruction`, or a `scope` (`warp` or `block`).
+
+    All lanes must take a `collective` step together. An `effect` on the surroundings is `read` (must stay
+    where it is, but may be left out) or `write` (must stay).
     """
 
     name: str
     operands: tuple[str, ...]
-    result: str
+    results: tuple[str, ...]
     resource: str
     meaning: Meaning | None
     numbers: tuple[str, ...] = ()
+    symbol: str = ""
+    collective: bool = False
+    effect: str = ""
 
 
 def _shift_amount(amount: NDArray[Any]) -> NDArray[Any]:
@@ -71,28 +85,56 @@ def _pack(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
     return low | (high << np.uint32(16))
 
 
+def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        return function(*(word.view(np.float32) for word in words)).view(np.uint32)
+
+
 _TWO = ("b32", "b32")
+_FLOATS = ("f32", "f32")
+# 1, 2, 4, 8 or 16 bytes at the operand's value plus a known number of bytes, counted from the memory's start
+_ACCESS = ("bytes", "offset")
 
 OPCODES = {
     entry.name: entry
     for entry in (
-        Opcode("lane", (), "b32", "logic", None),
-        Opcode("word", (), "any", "free", None, ("index",)),
-        Opcode("constant", (), "b32", "free", None, ("value",)),
-        Opcode("bits", ("f32",), "b32", "free", lambda v, n: v[0]),
-        Opcode("number", ("b32",), "f32", "free", lambda v, n: v[0]),
-        Opcode("and", _TWO, "b32", "logic", lambda v, n: v[0] & v[1]),
-        Opcode("or", _TWO, "b32", "logic", lambda v, n: v[0] | v[1]),
-        Opcode("xor", _TWO, "b32", "logic", lambda v, n: v[0] ^ v[1]),
-        Opcode("add", _TWO, "b32", "logic", lambda v, n: v[0] + v[1]),
-        Opcode("subtract", _TWO, "b32", "logic", lambda v, n: v[0] - v[1]),
-        Opcode("shift_left", _TWO, "b32", "logic", lambda v, n: v[0] << _shift_amount(v[1])),
-        Opcode("shift_right", _TWO, "b32", "logic", lambda v, n: v[0] >> _shift_amount(v[1])),
-        Opcode("rotate_right", _TWO, "b32", "logic", lambda v, n: _rotate_right(v[0], v[1])),
-        Opcode("test", ("b32",), "predicate", "test", lambda v, n: (v[0] & np.uint32(n[0])) != 0, ("mask",)),
-        Opcode("select", ("predicate", *_TWO), "b32", "select", lambda v, n: np.where(v[0], v[1], v[2])),
-        Opcode("shuffle", _TWO, "b32", "shuffle", lambda v, n: _shuffle(v[0], v[1], n[0]), ("width",)),
-        Opcode("pack_f16", ("f32", "f32"), "b32", "convert", lambda v, n: _pack(*map(_half_bits, v))),
-        Opcode("pack_bf16", ("f32", "f32"), "b32", "convert", lambda v, n: _pack(*map(_brain_bits, v))),
+        Opcode("lane", (), ("b32",), "logic", None),
+        Opcode("word", (), ("any",), "free", None, ("index",)),
+        Opcode("constant", (), ("b32",), "free", None, ("value",)),
+        Opcode("bits", ("f32",), ("b32",), "free", lambda v, n: v[0]),
+        Opcode("number", ("b32",), ("f32",), "free", lambda v, n: v[0]),
+        Opcode("and", _TWO, ("b32",), "logic", lambda v, n: v[0] & v[1]),
+        Opcode("or", _TWO, ("b32",), "logic", lambda v, n: v[0] | v[1]),
+        Opcode("xor", _TWO, ("b32",), "logic", lambda v, n: v[0] ^ v[1]),
+        Opcode("add", _TWO, ("b32",), "logic", lambda v, n: v[0] + v[1]),
+        Opcode("subtract", _TWO, ("b32",), "logic", lambda v, n: v[0] - v[1]),
+        Opcode("shift_left", _TWO, ("b32",), "logic", lambda v, n: v[0] << _shift_amount(v[1])),
+        Opcode("shift_right", _TWO, ("b32",), "logic", lambda v, n: v[0] >> _shift_amount(v[1])),
+        Opcode("rotate_right", _TWO, ("b32",), "logic", lambda v, n: _rotate_right(v[0], v[1])),
+        Opcode(
+            "test", ("b32",), ("predicate",), "test", lambda v, n: (v[0] & np.uint32(n[0])) != 0, ("mask",)
+        ),
+        Opcode("select", ("predicate", *_TWO), ("b32",), "select", lambda v, n: np.where(v[0], v[1], v[2])),
+        Opcode(
+            "shuffle",
+            _TWO,
+            ("b32",),
+            "shuffle",
+            lambda v, n: _shuffle(v[0], v[1], n[0]),
+            ("width",),
+            collective=True,
+        ),
+        Opcode("pack_f16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_half_bits, v))),
+        Opcode("pack_bf16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_brain_bits, v))),
+        Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),
+        Opcode("add_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.add, v)),
+        Opcode("maximum_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.fmax, v)),
+        Opcode("warp", (), ("b32",), "logic", None),
+        Opcode("global_load", ("b32",), ("words",), "global_load", None, _ACCESS, "global", effect="read"),
+        Opcode("global_store", ("b32", "words"), (), "global_store", None, _ACCESS, "global", effect="write"),
+        Opcode("shared_load", ("b32",), ("words",), "shared_load", None, _ACCESS, "shared", effect="read"),
+        Opcode("shared_store", ("b32", "words"), (), "shared_store", None, _ACCESS, "shared", effect="write"),
+        Opcode("barrier", (), (), "barrier", None, (), "scope", collective=True, effect="write"),
+        Opcode("matrix", ("A", "B", "C"), ("D",), "matrix", None, (), "instruction", collective=True),
     )
 }

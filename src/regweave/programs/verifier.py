@@ -8,24 +8,33 @@ from __future__ import annotations
 
 from regweave.errors import VerificationError
 from regweave.programs.opcodes import OPCODES, Opcode
-from regweave.programs.program import TYPES, Program, Step, Value
+from regweave.programs.program import SPACES, TYPES, Item, Loop, Program, Step, Value, When
+from regweave.programs.signatures import ACCESS_BYTES, signature
+
+BARRIER_SCOPES = ("warp", "block")
 
 
 def check_program(program: Program) -> Program:
     """Return `program` if it is well formed; VerificationError naming the step otherwise.
 
-    Well formed: known opcodes with the right number and types of operands, every value defined
-    once and before its use, words inside the source, one result of the right type per destination word.
+    Well formed: known opcodes with the right number and types of operands, every value defined once and
+    before its use, values of a body used in that body only, words inside the source, accesses at known
+    addresses inside their memory and aligned, no step that lanes take together where they may have parted,
+    and one result of the right type per destination word.
     """
     for array in (program.source, program.destination):
-        if array.type not in TYPES or array.words < 1:
+        if array.type not in TYPES or array.words < 0:
             raise VerificationError(f"array {array.name!r} of {array.words} words of type {array.type!r}")
-    defined: dict[int, Value] = {}
-    for place, step in enumerate(program.steps):
-        fault = _fault(step, program, defined)
-        if fault is not None:
-            raise VerificationError(f"step {place} {fault}", where=str(step))
-        defined[step.result.number] = step.result
+    names = [memory.name for memory in program.memories]
+    for memory in program.memories:
+        if memory.space not in SPACES or memory.bytes < 1 or names.count(memory.name) > 1:
+            raise VerificationError(
+                f"memory {memory.name!r} of {memory.bytes} bytes in space {memory.space!r}",
+                where=program.name,
+                expected="names of their own, at least one byte, and one of " + ", ".join(SPACES),
+            )
+    check = _Check(program)
+    check.items(program.steps, {}, parted=False)
     if len(program.results) != program.destination.words:
         raise VerificationError(
             f"{len(program.results)} words are defined",
@@ -33,7 +42,7 @@ def check_program(program: Program) -> Program:
             expected=f"{program.destination.words}",
         )
     for index, value in enumerate(program.results):
-        if defined.get(value.number) != value or value.type != program.destination.type:
+        if check.known.get(value.number) != value or value.type != program.destination.type:
             raise VerificationError(
                 f"word {index} of {program.destination.name} is {value} of type {value.type}",
                 where=program.name,
@@ -42,31 +51,135 @@ def check_program(program: Program) -> Program:
     return program
 
 
-def _fault(step: Step, program: Program, defined: dict[int, Value]) -> str | None:
-    opcode = OPCODES.get(step.opcode)
-    if opcode is None:
-        return f"has the unknown opcode {step.opcode!r}"
-    for operand in step.operands:
-        if defined.get(operand.number) != operand:
-            return f"uses {operand}, which no earlier step defines"
-    types = tuple(operand.type for operand in step.operands)
-    if types != opcode.operands:
-        return f"has operands of types {types}, not {opcode.operands}"
-    if len(step.numbers) != len(opcode.numbers):
-        return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
-    if step.result.number in defined:
-        return f"defines {step.result} again"
-    expected = program.source.type if opcode.result == "any" else opcode.result
-    if step.result.type != expected:
-        return f"defines a {step.result.type}, not a {expected}"
-    return _number_fault(opcode, step, program)
+class _Check:
+    """A walk through the items in order; `known` is what is defined at the end of the outermost body."""
 
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.known: dict[int, Value] = {}
+        self.numbers: set[int] = set()
+        self.constants: dict[int, int] = {}
+        self.place = 0
 
-def _number_fault(opcode: Opcode, step: Step, program: Program) -> str | None:
-    if opcode.name == "word" and not 0 <= step.numbers[0] < program.source.words:
-        return f"reads {program.source.name}[{step.numbers[0]}] of {program.source.words} words"
-    if opcode.name == "shuffle" and (step.numbers[0] < 1 or program.lanes % step.numbers[0]):
-        return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
-    if opcode.name in ("constant", "test") and not 0 <= step.numbers[0] < 1 << 32:
-        return f"has the number {step.numbers[0]}, which is no 32-bit word"
-    return None
+    def items(self, items: tuple[Item, ...], outside: dict[int, Value], parted: bool) -> dict[int, Value]:
+        """Check a body that sees what is known `outside` of it; all that is known at its end."""
+        known = dict(outside)
+        self.known = known
+        for item in items:
+            if isinstance(item, Step):
+                fault = self.step(item, known, parted)
+                if fault is not None:
+                    raise VerificationError(f"step {self.place} {fault}", where=str(item))
+                self.place += 1
+            elif isinstance(item, When):
+                self.use(item.predicate, known, "predicate")
+                self.items(item.body, known, parted=True)
+            else:
+                self.loop(item, known, parted)
+        self.known = known
+        return known
+
+    def loop(self, loop: Loop, known: dict[int, Value], parted: bool) -> None:
+        """Check a loop and define its results."""
+        if loop.count < 1:
+            raise VerificationError(f"a loop runs {loop.count} times", where=self.program.name)
+        inside = dict(known)
+        self.define(loop.index, inside, "b32")
+        for value in loop.carried:
+            self.use(value.initial, known, value.inside.type)
+            self.define(value.inside, inside, value.initial.type)
+        end = self.items(loop.body, inside, parted)
+        for value in loop.carried:
+            self.use(value.following, end, value.inside.type)
+            self.define(value.result, known, value.inside.type)
+
+    def use(self, value: Value, known: dict[int, Value], kind: str) -> None:
+        """A value that must be known and of this type."""
+        if known.get(value.number) != value or value.type != kind:
+            raise VerificationError(
+                f"{value} of type {value.type} is used", where=self.program.name,
+                expected=f"a value that some earlier step defines, of type {kind}",
+            )  # fmt: skip
+
+    def define(self, value: Value, known: dict[int, Value], kind: str) -> None:
+        """A value that must be new and of this type."""
+        if value.number in self.numbers or value.type != kind:
+            raise VerificationError(
+                f"{value} of type {value.type} is defined", where=self.program.name,
+                expected=f"a new value, of type {kind}",
+            )  # fmt: skip
+        self.numbers.add(value.number)
+        known[value.number] = value
+
+    def step(self, step: Step, known: dict[int, Value], parted: bool) -> str | None:
+        """What is wrong with a step, or None; its results are then known."""
+        opcode = OPCODES.get(step.opcode)
+        if opcode is None:
+            return f"has the unknown opcode {step.opcode!r}"
+        for operand in step.operands:
+            if known.get(operand.number) != operand:
+                return f"uses {operand}, which no earlier step defines"
+        if len(step.numbers) != len(opcode.numbers):
+            return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
+        if opcode.collective and parted:
+            return "is taken by all lanes together, but stands where lanes may have parted"
+        fault = self.symbol_fault(opcode, step) or self.number_fault(opcode, step)
+        if fault is not None:
+            return fault
+        operands, results = signature(step, self.program)
+        types = tuple(operand.type for operand in step.operands)
+        if types != operands:
+            return f"has operands of types {types}, not {operands}"
+        for result in step.results:
+            if result.number in self.numbers:
+                return f"defines {result} again"
+            self.numbers.add(result.number)
+            known[result.number] = result
+        types = tuple(result.type for result in step.results)
+        if types != results:
+            return f"defines values of types {types}, not {results}"
+        if opcode.name == "constant":
+            self.constants[step.result.number] = step.numbers[0]
+        return None
+
+    def symbol_fault(self, opcode: Opcode, step: Step) -> str | None:
+        """What is wrong with the name that a step gives."""
+        program, symbol = self.program, step.symbol
+        if opcode.symbol == "scope":
+            return None if symbol in BARRIER_SCOPES else f"has the scope {symbol!r}, not warp or block"
+        if opcode.symbol == "instruction":
+            return (
+                None
+                if program.instruction(symbol)
+                else f"names the instruction {symbol!r}, which is not given"
+            )
+        if opcode.symbol in SPACES:
+            memory = program.memory(symbol)
+            known = memory is not None and memory.space == opcode.symbol
+            return None if known else f"names {symbol!r}, which is no {opcode.symbol} memory here"
+        return f"names {symbol!r}, which means nothing here" if symbol else None
+
+    def number_fault(self, opcode: Opcode, step: Step) -> str | None:
+        """What is wrong with a step's numbers."""
+        program = self.program
+        if opcode.name == "word" and not 0 <= step.numbers[0] < program.source.words:
+            return f"reads {program.source.name}[{step.numbers[0]}] of {program.source.words} words"
+        if opcode.name == "shuffle" and (step.numbers[0] < 1 or program.lanes % step.numbers[0]):
+            return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
+        if opcode.name in ("constant", "test") and not 0 <= step.numbers[0] < 1 << 32:
+            return f"has the number {step.numbers[0]}, which is no 32-bit word"
+        return self.access_fault(step) if opcode.symbol in SPACES else None
+
+    def access_fault(self, step: Step) -> str | None:
+        """What is wrong with a memory access as far as its address is known."""
+        size, offset = step.numbers
+        memory = self.program.memory(step.symbol)
+        assert memory is not None
+        if size not in ACCESS_BYTES or offset < 0 or offset % size:
+            return (
+                f"moves {size} bytes at offset {offset}: not 1, 2, 4, 8 or 16 at a multiple of their number"
+            )
+        address = self.constants.get(step.operands[0].number, 0) + offset if step.operands else offset
+        if address % size or address + size > memory.bytes:
+            return f"moves {size} bytes at {address} of the {memory.bytes} bytes of {memory.name}"
+        return None

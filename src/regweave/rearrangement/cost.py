@@ -61,7 +61,7 @@ NO_COST = Cost()
 def cost_of(program: Program, moves: int = 0) -> Cost:
     """The cost of a program plus `moves` register copies that the operand's tuples force."""
     count = program.count()
-    constants = {step.operands[0] for step in program.steps if step.opcode == "rotate_right"}
+    constants = {step.operands[0] for step, _ in program.walk() if step.opcode == "rotate_right"}
     counts = {name: count[resource] for name, resource in _RESOURCES.items()}
     counts["moves"] += moves + len(constants)  # a packed look-up constant lies in a register of its own
     return Cost(**counts)
