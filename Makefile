@@ -19,8 +19,9 @@ PYTHON ?=
 # One torch release, so that pip never wanders to a newer one. On Linux the default package index serves
 # torch's CUDA build under this number too: set PIP_EXTRA_INDEX_URL to an index of CPU wheels for a small one.
 TORCH ?= torch==2.13.0
-# The tests compile the CUDA C++ that they read, where NVIDIA's compiler has a wheel; EXTRAS=dev does without.
-EXTRAS ?= $(if $(filter Linux_x86_64,$(shell uname -sm | tr ' ' _)),dev$(,)cuda,dev)
+# The tests compile the CUDA and HIP C++ that they read and run the OpenCL C, where compilers and runtime have
+# wheels; EXTRAS=dev does without.
+EXTRAS ?= $(if $(filter Linux_x86_64,$(shell uname -sm | tr ' ' _)),dev$(,)cuda$(,)opencl$(,)amdgpu,dev)
 , := ,
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

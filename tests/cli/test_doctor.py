@@ -12,7 +12,7 @@ def test_json_is_one_document(capfd):
     document = json.loads(capfd.readouterr().out)
     assert document["processor"]["cores"] >= 1
     assert document["packages"]["numpy"]
-    assert set(document["extras"]) == {"bench", "cuda"}
+    assert set(document["extras"]) == {"amdgpu", "bench", "cuda", "opencl"}
     assert all(finding["works"] for finding in document["capabilities"].values()), document["capabilities"]
     assert document["cache"]
     assert document["code"] == {"folder": None, "entries": 0, "bytes": 0}

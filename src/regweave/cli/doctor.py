@@ -22,6 +22,8 @@ from regweave.errors import InputError, UnsupportedError
 BASE = ("numpy", "llvmlite", "onnx", "onnxruntime", "rustworkx")
 EXTRAS = {
     "bench": ("torch", "openvino", "threadpoolctl"),
+    "amdgpu": ("ziglang",),
+    "opencl": ("pyopencl", "intel-opencl-rt", "intel-cmplr-lib-rt"),
     "cuda": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm"),
 }
 

@@ -1,0 +1,17 @@
+"""The processor as an OpenCL device: compile OpenCL C and run it with real sub-groups of 4 to 64 lanes."""
+
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.devices.opencl.kernels import Kernel, Library, build
+    from regweave.devices.opencl.runtime import Runtime, open_runtime, unsupported_reason
+
+__all__ = ["Kernel", "Library", "Runtime", "build", "open_runtime", "unsupported_reason"]
+
+__getattr__ = lazy_names(
+    __name__,
+    kernels=("Kernel", "Library", "build"),
+    runtime=("Runtime", "open_runtime", "unsupported_reason"),
+)
