@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regweave.programs.narrowing import E4M3, E5M2, S8, U8, Eight, pack_eight
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -85,6 +87,20 @@ def _pack(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
     return low | (high << np.uint32(16))
 
 
+def _narrowing(kind: Eight) -> Meaning:
+    return lambda v, n: pack_eight(kind, *v)
+
+
+def _byte_permute(low: NDArray[Any], high: NDArray[Any], selector: NDArray[Any]) -> NDArray[Any]:
+    """Byte i of the result is byte (selector >> 4 i) & 7 of the eight bytes of `low` and then `high`."""
+    both = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+    result = np.zeros_like(both)
+    for place in range(4):
+        wanted = (selector.astype(np.uint64) >> np.uint64(4 * place)) & np.uint64(7)
+        result |= (both >> (wanted * np.uint64(8)) & np.uint64(0xFF)) << np.uint64(8 * place)
+    return result.astype(np.uint32)
+
+
 def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         return function(*(word.view(np.float32) for word in words)).view(np.uint32)
@@ -126,6 +142,16 @@ OPCODES = {
         ),
         Opcode("pack_f16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_half_bits, v))),
         Opcode("pack_bf16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_brain_bits, v))),
+        *(
+            Opcode(name, (taken, taken, "b32"), ("b32",), "convert", _narrowing(kind))
+            for name, taken, kind in (
+                ("pack_s8", "b32", S8),
+                ("pack_u8", "b32", U8),
+                ("pack_e4m3", "f32", E4M3),
+                ("pack_e5m2", "f32", E5M2),
+            )
+        ),
+        Opcode("byte_permute", ("b32", *_TWO), ("b32",), "permute", lambda v, n: _byte_permute(*v)),
         Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),
         Opcode("add_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.add, v)),
         Opcode("maximum_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.fmax, v)),
