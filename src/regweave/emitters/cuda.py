@@ -37,6 +37,17 @@ def _packed(conversion: str, low: str, high: str) -> str:
     return f'asm("{{ {body} }}" : "=r"({{name}}) : "f"({low}), "f"({high}));'
 
 
+def _integers(kind: str, low: str, high: str, above: str) -> str:
+    text = f"cvt.pack.sat.{kind}.s32.b32 %0, %1, %2, %3;"
+    return f'asm("{text}" : "=r"({{name}}) : "r"({high}), "r"({low}), "r"({above}));'
+
+
+def _floats(kind: str, low: str, high: str, above: str) -> str:
+    narrowed = f"cvt.rn.satfinite.{kind}.f32 l, %1, %2;"
+    body = f".reg .b16 l, h, x; {narrowed} mov.b32 {{h, x}}, %3; mov.b32 %0, {{l, h}};"
+    return f'asm("{{ {body} }}" : "=r"({{name}}) : "f"({high}), "f"({low}), "r"({above}));'
+
+
 # steps that are an expression of their operands
 _EXPRESSIONS: dict[str, Writer] = {
     "bits": lambda values, numbers: f"__float_as_uint({values[0]})",
@@ -49,6 +60,7 @@ _EXPRESSIONS: dict[str, Writer] = {
     "shift_left": _infix("<<"),
     "shift_right": _infix(">>"),
     "rotate_right": lambda values, numbers: f"__funnelshift_r({values[0]}, {values[0]}, {values[1]})",
+    "byte_permute": lambda values, numbers: f"__byte_perm({', '.join(values)})",
     "test": lambda values, numbers: f"({values[0]} & {numbers[0]}u) != 0u",
     "select": lambda values, numbers: f"{values[0]} ? {values[1]} : {values[2]}",
     "shuffle": lambda values, numbers: f"__shfl_sync(0xffffffffu, {values[0]}, {values[1]}, {numbers[0]})",
@@ -57,6 +69,10 @@ _EXPRESSIONS: dict[str, Writer] = {
 # steps that are statements of their own; `{name}` is the value that they define
 _STATEMENTS: dict[str, Writer] = {
     "lane": lambda values, numbers: 'asm("mov.u32 %0, %%laneid;" : "=r"({name}));',
+    "pack_s8": lambda values, numbers: _integers("s8", *values),
+    "pack_u8": lambda values, numbers: _integers("u8", *values),
+    "pack_e4m3": lambda values, numbers: _floats("e4m3x2", *values),
+    "pack_e5m2": lambda values, numbers: _floats("e5m2x2", *values),
     "pack_f16": lambda values, numbers: _packed("cvt.rn.f16.f32", *values),
     "pack_bf16": lambda values, numbers: _packed("cvt.rn.bf16.f32", *values),
 }
