@@ -1,0 +1,95 @@
+"""Calls that repeat the one before on other memory: what is taken over from it, and what must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from regweave.cascades import compile_chain
+from regweave.cascades.compiled import CompiledChain
+from regweave.cascades.running import job_parts
+from regweave.errors import InputError
+from regweave.operators import Chain
+
+Floats = Callable[..., np.ndarray]
+Make = Callable[..., Chain]
+SHAPES = {"rows": (50, 20), "pixels": (2, 20, 5, 7), "blocked": (2, 2, 35, 16)}
+
+
+@pytest.fixture
+def compiled(make_chain: Make, isa: str) -> CompiledChain:
+    """A chain that has been called once, on [50, 20] into [50, 17]."""
+    compiled = compile_chain(make_chain((20, 33, 17)), threads=2, isa=isa)
+    compiled(np.zeros((50, 20), np.float32), out=np.empty((50, 17), np.float32))
+    return compiled
+
+
+@pytest.mark.parametrize("order", SHAPES)
+def test_same_as_the_first_call(floats: Floats, make_chain: Make, isa: str, order: str) -> None:
+    block = 16 if order == "blocked" else 0
+    compiled = compile_chain(make_chain((20, 33, 17), order=order, block=block), threads=2, isa=isa)
+    for _ in range(3):
+        x = floats(*SHAPES[order])
+        expected = compiled(x)
+        out = np.full(expected.shape, np.nan, np.float32)
+        assert compiled(x, out=out) is out
+        assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("kind", ["read-only", "every second row", "columns first", "misaligned"])
+def test_other_layouts(compiled: CompiledChain, floats: Floats, kind: str) -> None:
+    x, out = floats(50, 20), np.empty((50, 17), np.float32)
+    expected = compiled(x)
+    if kind == "read-only":
+        given = x.copy()
+        given.flags.writeable = False
+    elif kind == "every second row":
+        given = np.repeat(x, 2, axis=0)[::2]
+    elif kind == "columns first":
+        given = np.asfortranarray(x)
+    else:
+        given = np.frombuffer(bytearray(x.nbytes + 1), np.float32, x.size, 1).reshape(x.shape)
+        given[...] = x
+    assert np.array_equal(compiled(given, out=out), expected)
+    rows = np.zeros((100, 17), np.float32)
+    assert np.array_equal(compiled(x, out=rows[::2]), expected)
+    assert not rows[1::2].any()
+
+
+def test_other_shapes(compiled: CompiledChain, floats: Floats) -> None:
+    for shape in ((7, 20), (50, 20), (5, 10, 20), (20,), (0, 20), (50, 20)):
+        x = floats(*shape)
+        out = np.empty((*shape[:-1], 17), np.float32)
+        assert np.array_equal(compiled(x, out=out), compiled(x))
+
+
+def test_output_over_the_input(compiled: CompiledChain, floats: Floats) -> None:
+    memory = floats(50 * 20 + 100)
+    x = memory[: 50 * 20].reshape(50, 20)
+    expected = compiled(x.copy())
+    out = memory[100 : 100 + 50 * 17].reshape(50, 17)
+    assert np.array_equal(compiled(x, out=out), expected)
+
+
+def test_checks_are_those_of_the_first_call(compiled: CompiledChain, floats: Floats) -> None:
+    x, out = floats(50, 20), np.empty((50, 17), np.float32)
+    for wrong in (x.astype(np.float64), x.astype(">f4"), x.view(np.int32), x[:, :19], x.tolist()):
+        with pytest.raises(InputError):
+            compiled(wrong, out=out)
+    for wrong in (out.astype(np.float64), out[:40]):
+        with pytest.raises(InputError):
+            compiled(x, out=wrong)
+    out.flags.writeable = False
+    with pytest.raises(InputError, match="read-only"):
+        compiled(x, out=out)
+
+
+def test_parts_are_few_unless_they_are_long() -> None:
+    assert job_parts(1e12, 1) == 1
+    assert job_parts(1e6, 2) == 1
+    assert job_parts(4e8, 2) == 8
+    assert job_parts(4e8, 3) == 12
+    assert job_parts(1e12, 2) == 32
+    assert job_parts(1e12, 2, most=9) == 8
