@@ -21,7 +21,8 @@ class ElementType:
     """An element type: its name, its width in bits (a divisor or a multiple of 32) and its kind.
 
     `kind` is `float`, `integer`, or `bits` for anything that is only moved. Six-bit floats stand in the
-    eight-bit containers in which matrix instructions take them.
+    eight-bit containers in which matrix instructions take them; `e2m1b8` is e2m1 in such a container. `f16_lo` and `f16_hi` are 16-bit floats that
+    have a register of their own and stand in its low or high half.
     """
 
     name: str
@@ -58,13 +59,22 @@ ELEMENT_TYPES = {
         ElementType("tf32", 32, "float"),
         ElementType("f16", 16, "float"),
         ElementType("bf16", 16, "float"),
+        ElementType("f16_lo", 32, "float"),
+        ElementType("f16_hi", 32, "float"),
+        ElementType("bf16_lo", 32, "float"),
+        ElementType("bf16_hi", 32, "float"),
         ElementType("e4m3", 8, "float"),
         ElementType("e5m2", 8, "float"),
+        ElementType("e4m3fnuz", 8, "float"),
+        ElementType("e5m2fnuz", 8, "float"),
         ElementType("e3m2", 8, "float"),
         ElementType("e2m3", 8, "float"),
+        ElementType("e2m1b8", 8, "float"),
         ElementType("e2m1", 4, "float"),
         ElementType("s32", 32, "integer"),
+        ElementType("u32", 32, "integer"),
         ElementType("s16", 16, "integer"),
+        ElementType("u16", 16, "integer"),
         ElementType("s8", 8, "integer"),
         ElementType("u8", 8, "integer"),
         ElementType("s4", 4, "integer"),
