@@ -21,8 +21,9 @@ class ElementType:
     """An element type: its name, its width in bits (a divisor or a multiple of 32) and its kind.
 
     `kind` is `float`, `integer`, or `bits` for anything that is only moved. Six-bit floats stand in the
-    eight-bit containers in which matrix instructions take them; `e2m1b8` is e2m1 in such a container. `f16_lo` and `f16_hi` are 16-bit floats that
-    have a register of their own and stand in its low or high half.
+    eight-bit containers in which matrix instructions take them; `e2m1b8` is e2m1 in such a container.
+    `f16_lo` and `f16_hi` are 16-bit floats that have a register of their own and stand in its low or high
+    half.
     """
 
     name: str
