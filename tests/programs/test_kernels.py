@@ -116,10 +116,7 @@ def neighbours(scope, warps=1, step=1):
     """Every thread takes the word of a thread `step` further on, through shared memory."""
     builder = ProgramBuilder("neighbours", 32, Array("s", "b32", 1), Array("d", "b32", 1),
                              [Memory("tile", "shared", 128 * warps)], warps=warps)  # fmt: skip
-    thread = builder.step("lane")
-    if warps > 1:
-        shifted = builder.step("shift_left", (builder.step("warp"), builder.constant(5)))
-        thread = builder.step("add", (thread, shifted))
+    thread = builder.step("lane" if warps == 1 else "thread")
     four = builder.constant(2)
     builder.store("tile", builder.step("shift_left", (thread, four)), [builder.word(0)], 4)
     if scope:

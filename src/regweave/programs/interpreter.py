@@ -109,9 +109,9 @@ class _Run:
             return np.ascontiguousarray(self.words[:, step.numbers[0]])
         if step.opcode == "constant":
             return np.full(self.threads, step.numbers[0], dtype=np.uint32)
-        if step.opcode in ("lane", "warp"):
+        if step.opcode in ("lane", "thread"):
             threads = np.arange(self.threads, dtype=np.uint32)
-            return threads % self.program.lanes if step.opcode == "lane" else threads // self.program.lanes
+            return threads % np.uint32(self.program.lanes) if step.opcode == "lane" else threads
         if step.opcode == "matrix":
             instruction = self.program.instruction(step.symbol)
             assert instruction is not None

@@ -9,7 +9,7 @@ uint32 bit patterns (of f32 too), predicates are booleans. It is the definition;
 
 `global_load`, `shared_store` and the like move 1 or 2 bytes in the low part of one word, or 4, 8 or 16 bytes
 in 1, 2 or 4 words. `barrier` orders the shared memory of a warp or of the block. `matrix` takes the registers
-of A, B and C one after the other and defines those of D. `warp` is the warp's number within the block.
+of A, B and C one after the other and defines those of D. `thread` is a lane's number within the block.
 
 `shuffle` with width w stays inside segments of w lanes: a lane takes from the lane of its own segment
 whose number within it is the index modulo w.
@@ -123,6 +123,7 @@ OPCODES = {
         Opcode("or", _TWO, ("b32",), "logic", lambda v, n: v[0] | v[1]),
         Opcode("xor", _TWO, ("b32",), "logic", lambda v, n: v[0] ^ v[1]),
         Opcode("add", _TWO, ("b32",), "logic", lambda v, n: v[0] + v[1]),
+        Opcode("multiply", _TWO, ("b32",), "logic", lambda v, n: v[0] * v[1]),
         Opcode("subtract", _TWO, ("b32",), "logic", lambda v, n: v[0] - v[1]),
         Opcode("shift_left", _TWO, ("b32",), "logic", lambda v, n: v[0] << _shift_amount(v[1])),
         Opcode("shift_right", _TWO, ("b32",), "logic", lambda v, n: v[0] >> _shift_amount(v[1])),
@@ -155,7 +156,7 @@ OPCODES = {
         Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),
         Opcode("add_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.add, v)),
         Opcode("maximum_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.fmax, v)),
-        Opcode("warp", (), ("b32",), "logic", None),
+        Opcode("thread", (), ("b32",), "logic", None),
         Opcode("global_load", ("b32",), ("words",), "global_load", None, _ACCESS, "global", effect="read"),
         Opcode("global_store", ("b32", "words"), (), "global_store", None, _ACCESS, "global", effect="write"),
         Opcode("shared_load", ("b32",), ("words",), "shared_load", None, _ACCESS, "shared", effect="read"),
