@@ -128,7 +128,9 @@ class WarpMachine(Machine):
     can be confined to without extra work, `packings` the opcodes of the conversions that it has, `exchanges`
     those of its ways to move words between lanes. `opcode_costs` are the issue slots of single opcodes where
     `costs`, which speaks of kinds of steps, is wrong for them. Shared memory has `shared_banks` banks of 32
-    bits and serves `shared_widths` bytes per lane at a time. `layouts` are those that belong to no matrix
+    bits and serves `shared_widths` bytes per lane at a time. `shared_phases` names, for ("load" or "store",
+    bytes), the lanes whose xor combinations are served together first, where they are not simply the next
+    ones; other phases are the same lanes moved by an xor. `layouts` are those that belong to no matrix
     instruction: of loads, stores, vector registers.
     """
 
@@ -142,6 +144,7 @@ class WarpMachine(Machine):
     instructions: OnDemand[MatrixInstruction]
     layouts: OnDemand[Layout] = field(default_factory=lambda: OnDemand({}))
     opcode_costs: Mapping[str, int] = field(default_factory=dict)
+    shared_phases: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,6 +168,12 @@ class WarpMachine(Machine):
     def registers_per_lane(self) -> int:
         """32-bit registers that one lane can address."""
         return self.classes[0].count
+
+    def shared_phase(self, access: str, size: int) -> tuple[int, ...]:
+        """The lanes whose xor combinations share a phase of a `load` or `store` of `size` bytes per lane."""
+        together = min(self.lanes, self.shared_banks * 4 // max(size, 4))
+        nearest = tuple(1 << bit for bit in range(together.bit_length() - 1))
+        return self.shared_phases.get((access, size), nearest)
 
     def cost(self, opcode: str, kind: str) -> int:
         """Issue slots of `opcode`, which is a step of a kind that `StepCosts` names."""
