@@ -1,0 +1,258 @@
+"""Putting words together from the pieces of others: networks of permutes and selects of two words.
+
+A byte permute takes any four of the eight bytes of two words, and its selector is a register: it may differ
+from lane to lane, so a permute is a choice and a byte shuffle in one. Transposing four words of four bytes is
+the model case. One output needs a byte of each input, which takes 3 permutes, but the four outputs together
+take 8, because an intermediate word serves two of them:
+
+    inputs  a b c d     intermediates  ab = a0 b0 a1 b1   ab' = a2 b2 a3 b3   cd = ...   cd' = ...
+    outputs a0 b0 c0 d0 = permute(ab, cd)    a1 b1 c1 d1 = permute(ab, cd)    ...
+
+The search does this for any outputs: it splits the inputs in two, collects what each side must deliver, packs
+that into as few intermediate words as will hold it in every lane, and solves both sides the same way. Where
+lanes differ they only need to fit lane by lane, so that rotating four words by the lane's number, a
+choice of whole words, takes 8 selects by the same reasoning. Nothing here depends on four pieces: a vector
+register of 16 positions is a word of 16 pieces in one lane, and a 16 x 16 transpose takes 64 permutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ANY = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A word made of the words `low` and `high`, which number inputs or earlier nodes.
+
+    `picks[lane, i]` says which piece of low, counted from 0, or of high, counted on from there, becomes
+    piece i; -1 if that does not matter.
+    """
+
+    low: int
+    high: int
+    picks: NDArray[np.int64]
+
+    @property
+    def selects(self) -> NDArray[np.bool_] | None:
+        """For each lane whether it takes all of `high`, if every lane takes a whole word; else None."""
+        size = self.picks.shape[1]
+        cares = self.picks >= 0
+        of_high = self.picks >= size
+        whole = ~cares | (self.picks % size == np.arange(size))
+        mixed = (of_high & cares).any(axis=1) & (~of_high & cares).any(axis=1)
+        return of_high.any(axis=1) if bool(whole.all()) and not mixed.any() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Inputs 0 to `inputs` - 1, then one number per node; `outputs` name inputs or nodes."""
+
+    inputs: int
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+
+
+def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
+    """The network whose output o has, in every lane, the input piece `demands[o, lane, i]` as its piece i.
+
+    Words have as many pieces as the last axis is long. A piece is numbered input * pieces + its place in
+    the input; -1 where it does not matter. The network is right for any demands, and cheap where outputs can
+    share intermediate words.
+    """
+    search = _Search(inputs, *demands.shape[1:])
+    used = np.unique(demands[demands >= 0] // demands.shape[2]).tolist()
+    outputs = search.solve(used or [0], list(demands))
+    return Network(inputs, tuple(search.nodes), tuple(outputs))
+
+
+class _Search:
+    """Collects nodes; equal ones are made once. `held[n]` is what word n holds."""
+
+    def __init__(self, inputs: int, lanes: int, size: int) -> None:
+        self.inputs, self.size = inputs, size
+        self.nodes: list[Node] = []
+        self.held = [np.tile(np.arange(size) + size * number, (lanes, 1)) for number in range(inputs)]
+        self._known: dict[tuple[int, int, bytes], int] = {}
+
+    def solve(self, words: Sequence[int], demands: Sequence[NDArray[np.int64]]) -> list[int]:
+        """The numbers of words that hold what is demanded of `words`, which are inputs."""
+        if len(words) <= 2:
+            return [self.node(words[0], words[-1], demand) for demand in demands]
+        masks = _masks(np.asarray(demands), self.inputs)
+        sides = [side for side in _splits(words) if 0 < len(side) < len(words)]
+        tried = [_Split(demands, masks, words, side, self.inputs) for side in sides]
+        best = min(tried, key=lambda split: split.score)
+        made: list[dict[int, int]] = []
+        for number, members in enumerate((best.side, best.rest)):
+            bins, home = best.fill(number)
+            found = self.solve(members, bins)
+            made.append({output: found[place] for output, place in home.items()})
+        outputs = []
+        for output, demand in enumerate(demands):
+            parts = [side[output] for side in made if output in side]
+            outputs.append(parts[0] if len(parts) == 1 else self.node(parts[0], parts[1], demand))
+        return outputs
+
+    def node(self, low: int, high: int, demand: NDArray[np.int64]) -> int:
+        """The word made of two others that holds what is demanded; one of them, if it does already."""
+        for word in (low, high):
+            if bool(((demand < 0) | (demand == self.held[word])).all()):
+                return word
+        picks, straight = np.full_like(demand, ANY), np.arange(self.size)
+        for base, word in ((self.size, high), (0, low)):
+            equal = self.held[word][:, None, :] == demand[:, :, None]
+            # a piece that lies where it is needed is taken from there
+            place = np.where(equal[:, straight, straight], straight, equal.argmax(axis=2))
+            picks = np.where(equal.any(axis=2) & (demand >= 0), place + base, picks)
+        key = low, high, picks.tobytes()
+        if key not in self._known:
+            self._known[key] = self.inputs + len(self.nodes)
+            self.nodes.append(Node(low, high, picks))
+            self.held.append(demand)
+        return self._known[key]
+
+
+class _Split:
+    """The inputs in two, and which outputs share an intermediate word on each side."""
+
+    def __init__(
+        self,
+        demands: Sequence[NDArray[np.int64]],
+        masks: NDArray[np.uint64],
+        words: Sequence[int],
+        side: Sequence[int],
+        inputs: int,
+    ) -> None:
+        self.demands, self._size = demands, demands[0].shape[1]
+        self.side = list(side)
+        self.rest = [word for word in words if word not in side]
+        self._of_side = np.zeros(inputs, dtype=bool)
+        self._of_side[self.side] = True
+        bits = _bits_of(self.side, inputs, self._size)
+        self._masks = masks & bits, masks & ~bits
+        needed = [np.asarray(part.any(axis=(1, 2))) for part in self._masks]
+        both = needed[0] & needed[1]
+        # what one side delivers alone must come as it is; other pieces may lie anywhere
+        wanted = np.asarray(demands)
+        twice = (wanted >= 0).sum(axis=2) - np.bitwise_count(masks).sum(axis=2, dtype=np.int64)
+        twice[both] = -1
+        first = np.argsort(both, kind="stable").tolist()
+        self.homes = [
+            _pack(part, [output for output in first if need[output]], twice, self._size)
+            for part, need in zip(self._masks, needed, strict=True)
+        ]
+        self.score = int(both.sum()) + sum(map(self._price, range(2)))
+
+    def _price(self, number: int) -> int:
+        """An estimate of what the intermediate words of one side will take."""
+        masks, home = self._masks[number], self.homes[number]
+        price = 0
+        for place in set(home.values()):
+            members = [output for output, at in home.items() if at == place]
+            merged = np.bitwise_or.reduce(masks[members], axis=(0, 1))
+            bits = sum(int(number) << 64 * at for at, number in enumerate(merged))
+            used = 0
+            while bits:
+                used += bits & (1 << self._size) - 1 > 0
+                bits >>= self._size
+            price += max(used - 1, 0).bit_length()
+        return price
+
+    def fill(self, number: int) -> tuple[list[NDArray[np.int64]], dict[int, int]]:
+        """What the intermediate words of one side hold, and the number of each output's word."""
+        home = self.homes[number]
+        bins: dict[int, NDArray[np.int64]] = {}
+        for output, place in home.items():
+            demand = self.demands[output]
+            mine = np.where(
+                (demand >= 0) & (self._of_side[demand // self._size] == (number == 0)), demand, ANY
+            )
+            bins[place] = _joined(bins[place], mine) if place in bins else _settled(mine, demand)
+        order = {place: at for at, place in enumerate(bins)}
+        return list(bins.values()), {output: order[place] for output, place in home.items()}
+
+
+def _splits(words: Sequence[int]) -> list[list[int]]:
+    """Halves of the words to try: all pairings of up to four, else by the bits of their numbers."""
+    if len(words) <= 4:
+        return [[words[0], *others] for others in combinations(words[1:], (len(words) - 1) // 2)]
+    bits = (len(words) - 1).bit_length()
+    return [
+        [word for number, word in enumerate(words) if not (number & chosen).bit_count() & 1]
+        for chosen in range(1, 1 << bits)
+    ]
+
+
+def _bits_of(words: Sequence[int], inputs: int, size: int) -> NDArray[np.uint64]:
+    """The bits that stand for the pieces of these words, 64 to a number."""
+    total = sum(((1 << size) - 1) << size * word for word in words)
+    numbers = range(-(-inputs * size // 64))
+    return np.array([total >> 64 * number & (1 << 64) - 1 for number in numbers], dtype=np.uint64)
+
+
+def _masks(wanted: NDArray[np.int64], inputs: int) -> NDArray[np.uint64]:
+    """`[outputs, lanes, numbers]`: the pieces that each output needs in each lane, one bit each."""
+    masks = np.zeros((*wanted.shape[:2], -(-inputs * wanted.shape[-1] // 64)), dtype=np.uint64)
+    bits = np.where(wanted >= 0, np.uint64(1) << (wanted % 64).astype(np.uint64), np.uint64(0))
+    for part in range(masks.shape[-1]):
+        masks[:, :, part] = np.bitwise_or.reduce(np.where(wanted // 64 == part, bits, np.uint64(0)), axis=2)
+    return masks
+
+
+def _pack(
+    masks: NDArray[np.uint64], outputs: Sequence[int], twice: NDArray[np.int64], size: int
+) -> dict[int, int]:
+    """Output -> word, so that no lane needs more than `size` pieces of a word; the fullest fitting word wins.
+
+    Where `twice[output]` is negative the output's pieces may lie anywhere. Others need theirs in order, some
+    of them `twice`, so each has a word of its own, which more may join.
+    """
+    bins = np.zeros((len(outputs), *masks.shape[1:]), dtype=np.uint64)
+    repeated = np.zeros((len(outputs), masks.shape[1]), dtype=np.int64)
+    filled, home = 0, {}
+    for output in outputs:
+        loose = bool(twice[output, 0] < 0)
+        place = filled
+        if loose and filled:
+            sizes = np.bitwise_count(bins[:filled] | masks[output]).sum(axis=2, dtype=np.int64)
+            fits = (sizes + repeated[:filled]).max(axis=1) <= size
+            grown = sizes.sum(axis=1) - np.bitwise_count(bins[:filled]).sum(axis=(1, 2), dtype=np.int64)
+            if fits.any():
+                place = int(np.where(fits, grown, np.iinfo(np.int64).max).argmin())
+        if not loose:
+            repeated[place] = twice[output]
+        filled = max(filled, place + 1)
+        bins[place] |= masks[output]
+        home[output] = place
+    return home
+
+
+def _settled(mine: NDArray[np.int64], demand: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pieces of one side of a demand; where there are others, in their old places if they are free."""
+    if np.array_equal(mine, demand):
+        return mine
+    return _joined(np.full_like(mine, ANY), mine)
+
+
+def _joined(held: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`held` with the pieces of `more` in its free places: first their old ones, then any."""
+    rows, size = held.tolist(), held.shape[1]
+    for row, wanted in zip(rows, more.tolist(), strict=True):
+        left = [piece for piece in dict.fromkeys(wanted) if piece >= 0 and piece not in row]
+        for piece in left:
+            if row[piece % size] < 0:
+                row[piece % size] = piece
+        for piece in left:
+            if piece not in row:
+                row[row.index(ANY)] = piece
+    return np.array(rows, dtype=np.int64)
