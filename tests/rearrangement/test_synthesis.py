@@ -62,8 +62,8 @@ def test_what_is_known_is_free():
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_table_is_computed_on_every_lane_that_cares(data):
-    lanes = data.draw(st.sampled_from([1, 2, 3, 6, 8, 32]))
-    most = data.draw(st.sampled_from([1, 3, 31, 255]))
+    lanes = data.draw(st.sampled_from([1, 2, 3, 6, 8, 32, 40, 64]))
+    most = data.draw(st.sampled_from([1, 3, 31, 255, 65535]))
     entry = st.one_of(st.none(), st.integers(0, most))
     values = data.draw(st.lists(entry, min_size=lanes, max_size=lanes))
     mask = data.draw(st.sampled_from([most, ALL, 5]))
@@ -74,10 +74,11 @@ def test_any_table_is_computed_on_every_lane_that_cares(data):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from([True, False, None]), min_size=32, max_size=32))
-def test_any_set_of_lanes_has_a_predicate(lanes):
+@given(st.sampled_from([3, 32, 64]), st.data())
+def test_any_set_of_lanes_has_a_predicate(size, data):
+    lanes = data.draw(st.lists(st.sampled_from([True, False, None]), min_size=size, max_size=size))
     predicate = find_predicate(lanes, COSTS)
-    truth = (evaluate(predicate.expression, 32) & np.uint32(predicate.mask)) != 0
+    truth = (evaluate(predicate.expression, size) & np.uint32(predicate.mask)) != 0
     for lane, wanted in enumerate(lanes):
         assert wanted is None or (bool(truth[lane]) != predicate.negated) == wanted
 
@@ -89,12 +90,27 @@ def test_any_set_of_lanes_has_a_predicate(lanes):
         ([lane & 6 for lane in range(32)], 6, False, 1),
         ([not lane & 2 for lane in range(32)], 2, True, 1),
         ([lane == 0 for lane in range(32)], 31, True, 1),
+        ([lane == 0 for lane in range(64)], 63, True, 1),
     ],
 )
 def test_bit_tests_are_seen(lanes, mask, negated, cost):
     predicate = find_predicate([bool(lane) for lane in lanes], COSTS)
     assert (predicate.expression, predicate.mask, predicate.negated) == (LANE, mask, negated)
     assert predicate.cost(COSTS) == cost
+
+
+@pytest.mark.parametrize(
+    ("lanes", "text", "cost"),
+    [
+        ([lane & 6 == 4 for lane in range(32)], "lane ^ 4", 2),
+        ([lane >= 12 for lane in range(32)], "lane + 20", 2),
+        ([lane < 45 for lane in range(64)], "lane + 19", 2),
+        ([bool((lane ^ lane >> 2) & 2) for lane in range(32)], "lane ^ (lane >> 2)", 3),
+    ],
+)
+def test_values_ranges_and_parities_of_lane_bits_are_seen(lanes, text, cost):
+    predicate = find_predicate(lanes, COSTS)
+    assert (str(predicate.expression), predicate.cost(COSTS)) == (text, cost)
 
 
 def test_expressions_become_steps():
@@ -107,9 +123,44 @@ def test_expressions_become_steps():
 
 def test_tables_larger_than_a_word_need_arithmetic():
     assert str(synthesise([lane ^ 1 for lane in range(64)], ALL, COSTS)) == "lane ^ 1"
-    scattered = [lane * lane * 7 % 61 for lane in range(64)]
-    with pytest.raises(UnsupportedError, match="64 lanes"):
+    assert str(synthesise([lane ^ lane >> 3 for lane in range(128)], ALL, COSTS)) == "(lane >> 3) ^ lane"
+    scattered = [lane * lane * 7 % 127 for lane in range(128)]
+    with pytest.raises(UnsupportedError, match="128 lanes"):
         synthesise(scattered, ALL, COSTS)
+    with pytest.raises(UnsupportedError, match="128 lanes"):
+        find_predicate([bool(lane & 1) for lane in range(128)], COSTS)
+
+
+def test_sixty_four_lanes_choose_between_two_words():
+    values = [lane * lane * 7 % 61 % 2 for lane in range(64)]
+    expression = synthesise(values, 1, COSTS)
+    assert str(expression).startswith("rotate_right(lane & 32 ? 0x")
+    assert str(expression).endswith(", lane)")
+    assert expression_cost(expression, COSTS) == 4  # test, select, rotation, and a word in a register
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "cost"),
+    [
+        (over_warp([0x5410, 0x7632]), "lane & 1 ? 0x00007632 : 0x00005410", 3),
+        ([0x5410 if lane & 6 == 4 else 0x3210 for lane in range(64)],
+         "(lane ^ 4) & 6 ? 0x00003210 : 0x00005410", 4),
+        (over_warp([0x5140, 0x4051, 0x7362, 0x6273]),
+         "rotate_right(lane & 2 ? 0x62737362 : 0x40515140, lane << 4)", 5),
+        (over_warp([0x5140, 0x4051, 0x7362, 0x5040]),
+         "rotate_right(lane & 2 ? 0x50407362 : 0x40515140, lane << 4)", 5),
+    ],
+)  # fmt: skip
+def test_selectors_of_byte_permutes_are_choices(values, text, cost):
+    expression = synthesise(values, 0xFFFF, COSTS)
+    assert (evaluate(expression, len(values)) & 0xFFFF).tolist() == list(values)
+    assert (str(expression), expression_cost(expression, COSTS)) == (text, cost)
+
+
+def test_parts_of_what_is_known_are_free():
+    known = synthesise(over_warp([0x5410, 0x7632]), 0xFFFF, COSTS)
+    other = synthesise(over_warp([0x3210, 0x7654]), 0xFFFF, COSTS, (known,))
+    assert expression_cost(other, COSTS, (known,)) == expression_cost(other, COSTS) - COSTS.test
 
 
 def test_tables_know_their_bits():

@@ -5,14 +5,18 @@
     >>> str(f), (evaluate(f, 4) % 4).tolist()
     ('((lane >> 1) & 1) | (lane << 1)', [0, 2, 1, 3])
 
-They use the opcodes of lane-level programs, so that what they mean and what they cost is said in one place.
+They use the opcodes of lane-level programs, so that what they mean and what they cost is said in one place. A
+choice between two values by bits of a third stands for a test and a select:
+
+    >>> str(Select(LANE, 4, Constant(0x7632), Constant(0x5410)))
+    'lane & 4 ? 0x00007632 : 0x00005410'
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -56,8 +60,38 @@ class Binary:
         left, right = (f"({side})" if _infix(side) else str(side) for side in (self.left, self.right))
         return f"{left} {_SIGNS[self.opcode]} {right}"
 
+    # expressions are looked up often, and later ones are built on earlier ones
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.opcode, self.left, self.right))
 
-Expression: TypeAlias = Lane | Constant | Binary
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True)
+class Select:
+    """`when_true` where `condition & mask` is not zero, `when_false` elsewhere."""
+
+    condition: Expression
+    mask: int
+    when_true: Expression
+    when_false: Expression
+
+    def __str__(self) -> str:
+        sides = (f"({side})" if _infix(side) else str(side) for side in (self.when_true, self.when_false))
+        condition = f"({self.condition})" if _infix(self.condition) else str(self.condition)
+        return f"{condition} & {self.mask} ? " + " : ".join(sides)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.condition, self.mask, self.when_true, self.when_false))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+Expression: TypeAlias = Lane | Constant | Binary | Select
 LANE = Lane()
 
 # C's signs
@@ -74,7 +108,7 @@ _BITWISE = ("and", "or", "xor")
 
 
 def _infix(expression: Expression) -> bool:
-    return isinstance(expression, Binary) and expression.opcode in _SIGNS
+    return isinstance(expression, Select) or (isinstance(expression, Binary) and expression.opcode in _SIGNS)
 
 
 @lru_cache(maxsize=65536)
@@ -83,6 +117,9 @@ def _values(expression: Expression, lanes: int) -> NDArray[Any]:
         return np.arange(lanes, dtype=np.uint32)
     if isinstance(expression, Constant):
         return np.full(lanes, expression.value, dtype=np.uint32)
+    if isinstance(expression, Select):
+        chosen = (_values(expression.condition, lanes) & np.uint32(expression.mask)) != 0
+        return np.where(chosen, _values(expression.when_true, lanes), _values(expression.when_false, lanes))
     meaning = OPCODES[expression.opcode].meaning
     assert meaning is not None
     return meaning((_values(expression.left, lanes), _values(expression.right, lanes)), ())
@@ -99,29 +136,64 @@ def lower_expression(expression: Expression, builder: ProgramBuilder) -> Value:
         return builder.step("lane")
     if isinstance(expression, Constant):
         return builder.constant(expression.value)
+    if isinstance(expression, Select):
+        test = builder.step("test", (lower_expression(expression.condition, builder),), (expression.mask,))
+        sides = (lower_expression(side, builder) for side in (expression.when_true, expression.when_false))
+        return builder.step("select", (test, *sides))
     operands = [lower_expression(side, builder) for side in (expression.left, expression.right)]
     return builder.step(expression.opcode, operands)
 
 
 def expression_cost(expression: Expression, costs: StepCosts, known: Iterable[Expression] = ()) -> int:
-    """Issue slots of `expression`, the parts in `known` being free.
+    """Issue slots of `expression`, the expressions in `known` and their parts being free.
 
     Two bit operations in a row, one of them with a constant, are one three-input instruction; the constant
-    of a table look-up needs a register of its own.
+    of a table look-up needs a register of its own, and so does one of two constants that are chosen between.
     """
-    seen: set[Expression] = set(known)
+    seen = set(_parts(tuple(known)))
 
     def visit(node: Expression, fused: bool = False) -> int:
-        if not isinstance(node, Binary) or node in seen:
+        if isinstance(node, Lane | Constant) or node in seen:
             return 0
         seen.add(node)
+        if isinstance(node, Select):
+            cost = costs.select + costs.move * (_is_table(node.when_true) and _is_table(node.when_false))
+            if (node.condition, node.mask) not in seen:
+                seen.add((node.condition, node.mask))
+                cost += costs.test
+            return cost + sum(visit(side) for side in (node.condition, node.when_true, node.when_false))
         cost = 0 if fused else getattr(costs, OPCODES[node.opcode].resource)
-        if node.opcode == "rotate_right":
+        if node.opcode == "rotate_right" and isinstance(node.left, Constant):
             cost += costs.move
         partner = None if fused else _partner(node)
         return cost + sum(visit(side, side is partner) for side in (node.left, node.right))
 
     return visit(expression)
+
+
+def _is_table(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.value != 0
+
+
+@lru_cache(maxsize=1024)
+def _parts(known: tuple[Expression, ...]) -> frozenset[object]:
+    seen: set[object] = set()
+    for entry in known:
+        _add_parts(entry, seen)
+    return frozenset(seen)
+
+
+def _add_parts(expression: Expression, seen: set[object]) -> None:
+    if expression in seen or isinstance(expression, Lane | Constant):
+        return
+    seen.add(expression)
+    if isinstance(expression, Select):
+        seen.add((expression.condition, expression.mask))
+        parts = expression.condition, expression.when_true, expression.when_false
+    else:
+        parts = expression.left, expression.right
+    for part in parts:
+        _add_parts(part, seen)
 
 
 def _partner(node: Binary) -> Binary | None:

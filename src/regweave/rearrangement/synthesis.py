@@ -1,17 +1,19 @@
 """From a table to the cheapest index expression that computes it.
 
 The table says what each lane needs (None: this lane does not care), the mask which bits matter (an exchange
-inside segments of 4 lanes takes its index modulo 4). Four kinds of candidates are made:
+inside segments of 4 lanes takes its index modulo 4). Five kinds of candidates are made:
 
 - one operation on something known: `f_0 ^ 2`, `lane + 1`, `lane & 28`, and that on one shifted or masked
 value;
 - *affine* tables, each result bit being the xor of lane bits: the bits are grouped by how far they move, so
   0, 2, 1, 3 becomes `((lane >> 1) & 1) | (lane << 1)`;
-- *look-ups*: all answers packed into one 32-bit constant that is rotated by the lane's number;
+- *choices* between few constants: the two selectors of a byte permute are `lane & 4 ? 0x7632 : 0x5410`;
+- *look-ups*: all answers packed into 32-bit constants that are rotated by the lane's number;
 - two of the values above combined.
 
-The cheapest under the machine's costs wins, plain arithmetic before look-ups. Every candidate is compared
-with the table on every lane before it may win. A look-up per result bit fits any table of up to 32 lanes.
+The cheapest under the machine's costs wins, plain arithmetic before choices and look-ups. Every candidate is
+compared with the table on every lane before it may win. A look-up per result bit fits any table of up to 64
+lanes.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.errors import UnsupportedError, VerificationError
+from regweave.errors import UnsupportedError
 from regweave.machines.gpu import StepCosts
+from regweave.rearrangement.choices import chosen_constants
 from regweave.rearrangement.expressions import (
     LANE,
     Binary,
@@ -32,13 +35,21 @@ from regweave.rearrangement.expressions import (
     evaluate,
     expression_cost,
 )
+from regweave.rearrangement.lookups import packed_lookups
 from regweave.rearrangement.tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CHEAP_ENOUGH = 2  # slots below which no pair of values can do better
-_LOOKUP_WIDTHS = (1, 2, 4, 8, 16)
+# slots up to which arithmetic is preferred to a test and a select
+_WORTH_A_CHOICE = 3
+# expressions that later ones are derived from: more would make long chains of dependent steps
+_MOST_KNOWN = 8
+# distances that lane bits move in an expression without look-ups, where look-ups are possible
+_MOST_MOVES = 8
+# values of a pool, cheapest first, that are tried where many fit
+_MOST_TRIED = 4
 
 
 def synthesise(
@@ -46,59 +57,91 @@ def synthesise(
 ) -> Expression:
     """The cheapest expression equal to `values[lane]` in every lane that cares, on the bits of `mask`.
 
-    `known` lists expressions that are computed anyway and cost nothing. Raises UnsupportedError for more than
-    32 lanes where no arithmetic fits, since packed look-ups hold 32 bits.
+    `known` lists expressions that are computed anyway and cost nothing; the first few are used. Raises
+    UnsupportedError for more than 64 lanes where no arithmetic fits.
     """
-    return _synthesise(tuple(values), mask, costs, tuple(known))
+    return _synthesise(tuple(values), mask, costs, tuple(known[:_MOST_KNOWN]))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _synthesise(
     values: tuple[int | None, ...], mask: int, costs: StepCosts, known: tuple[Expression, ...]
 ) -> Expression:
     table = Table(values, mask)
     shifted, shifted_values = _shifted(table.lanes)
-    pool = (*known, *shifted)
-    pool_values = np.concatenate([*(evaluate(entry, table.lanes)[None] for entry in known), shifted_values])
+    pool, pool_values = shifted, shifted_values
+    if known:
+        pool, pool_values = (*known, *shifted), np.concatenate([_stack(known, table.lanes), shifted_values])
+    # no single operation brings in bits that no value has
+    reached = table.varying < 2 << int(pool_values.max()).bit_length()
     best: tuple[tuple[int, int, int], Expression] | None = None
-    for make in (_last_step, _affine, _lookup, _pairs):
-        if make is _pairs and best is not None and best[0][0] <= _CHEAP_ENOUGH:
-            break
-        for expression in make(table, pool, pool_values):
-            text = str(expression)
-            score = expression_cost(expression, costs, known), text.count("rotate"), len(text)
-            if best is None or score < best[0]:
-                best = score, expression
+
+    def consider(expressions: Iterator[Expression]) -> None:
+        nonlocal best
+        for expression in expressions:
+            cost = expression_cost(expression, costs, known)
+            if (best is None or cost <= best[0][0]) and table.fits(evaluate(expression, table.lanes)):
+                text = str(expression)
+                score = cost, text.count("rotate") + text.count("?"), len(text)
+                if best is None or score < best[0]:
+                    best = score, expression
+
+    if not table.varying:
+        return Constant(int(table.target[table.cares][0]) if table.cares.any() else 0)
+    if reached:
+        consider(_last_step(table, pool, pool_values))
+    if best is None or best[0][0] > 0:
+        consider(_affine(table))
+    if best is None or best[0][0] > _WORTH_A_CHOICE:
+        consider(chosen_constants(table, costs))
+    if best is None or best[0][0] > _CHEAP_ENOUGH:
+        consider(packed_lookups(table))
+        if reached:
+            consider(_pairs(table, pool, pool_values))
     if best is None:
         raise UnsupportedError(f"no index expression for a table of {len(values)} lanes", where=str(values))
-    if not table.fits(evaluate(best[1], len(values))):
-        raise VerificationError(f"{best[1]} does not compute its table", where=str(values))
     return best[1]
 
 
+@lru_cache(maxsize=1024)
+def _stack(known: tuple[Expression, ...], lanes: int) -> NDArray[Any]:
+    return np.stack([evaluate(entry, lanes) for entry in known])
+
+
 def _last_step(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> Iterator[Expression]:
-    """A constant, a value of the pool, or one of them and a constant that is solved for."""
-    constants, uniform = table.uniform(table.target[None])
-    if uniform[0]:
-        yield Constant(int(constants[0]))
-    for number in np.flatnonzero(table.fits(values)).tolist():
+    """A value of the pool, or one of them and a constant that is solved for; on a sample of the lanes."""
+    lanes = table.samples()
+    some, values = table.at(lanes), values[:, lanes]
+    for number in _first(some.fits(values)):
         yield pool[number]
-    solved = [("xor", table.uniform(values ^ table.target)), ("and", table.kept_bits(values)),
-              ("or", table.set_bits(values))]  # fmt: skip
+    kept, shared = np.full(len(pool), table.kept), np.full(len(pool), table.shared)
+    solved = [("xor", some.uniform(values ^ some.target)),
+              ("and", (kept, some.fits(values & np.uint32(table.kept)))),
+              ("or", (shared, some.fits(values | np.uint32(table.shared))))]  # fmt: skip
     if table.counts_up:
-        solved.append(("add", table.uniform(table.target - values)))
-        solved.append(("subtract", table.uniform(table.target + values)))
+        solved.append(("add", some.uniform(some.target - values)))
+        solved.append(("subtract", some.uniform(some.target + values)))
     for opcode, (constants, fits) in solved:
-        for number in np.flatnonzero(fits).tolist():
+        for number in _first(fits):
             base, constant = pool[number], Constant(int(constants[number]))
             yield Binary(opcode, constant, base) if opcode == "subtract" else Binary(opcode, base, constant)
-    for amount in range(1, max(table.lanes.bit_length(), 2)):
-        for opcode, moved in (
-            ("shift_left", values << np.uint32(amount)),
-            ("shift_right", values >> np.uint32(amount)),
-        ):
-            for number in np.flatnonzero(table.fits(moved)).tolist():
-                yield Binary(opcode, pool[number], Constant(amount))
+    amounts = np.arange(1, max(table.lanes.bit_length(), 2), dtype=np.uint32)[:, None, None]
+    # shifting what is shifted and masked already gives nothing new
+    bases = np.array([at for at, entry in enumerate(pool) if not _is_masked(entry)])
+    for opcode, moved in (
+        ("shift_left", values[bases] << amounts),
+        ("shift_right", values[bases] >> amounts),
+    ):
+        for at in np.argwhere(some.fits(moved))[:_MOST_TRIED].tolist():
+            yield Binary(opcode, pool[int(bases[at[1]])], Constant(at[0] + 1))
+
+
+def _is_masked(entry: Expression) -> bool:
+    return isinstance(entry, Binary) and entry.opcode == "and"
+
+
+def _first(fits: NDArray[np.bool_]) -> list[int]:
+    return np.flatnonzero(fits)[:_MOST_TRIED].tolist()
 
 
 @lru_cache(maxsize=8)
@@ -113,7 +156,7 @@ def _shifted(lanes: int) -> tuple[tuple[Expression, ...], NDArray[Any]]:
     ]
     entries += [Binary("add", LANE, Constant(amount)) for amount in range(1, lanes)]
     found: dict[bytes, Expression] = {}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: (str(entry).count(" "), len(str(entry)))):
         found.setdefault(evaluate(entry, lanes).tobytes(), entry)
     return tuple(found.values()), np.stack([np.frombuffer(key, dtype=np.uint32) for key in found])
 
@@ -125,20 +168,23 @@ def _runs(bits: int) -> list[int]:
 
 def _pairs(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> Iterator[Expression]:
     """Two values of the pool combined by xor, add or subtract."""
-    keys = dict(zip(reversed(table.keys(values)), reversed(range(len(pool))), strict=True))
+    keys = table.keys(values)
+    order = np.argsort(keys, kind="stable")
     needed = [("xor", values ^ table.target)]
     if table.counts_up:
         needed += [("add", table.target - values), ("subtract", values - table.target)]
     for opcode, others in needed:
-        for number, key in enumerate(table.keys(others)):
-            if key in keys:
-                yield Binary(opcode, pool[number], pool[keys[key]])
+        wanted = table.keys(others)
+        places = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+        found = np.flatnonzero(keys[places] == wanted)
+        for number in found[np.argsort(found + places[found], kind="stable")][:_MOST_TRIED].tolist():
+            yield Binary(opcode, pool[number], pool[int(places[number])])
 
 
-def _affine(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> Iterator[Expression]:
+def _affine(table: Table) -> Iterator[Expression]:
     """The xor of lane bits that move: one shift, and perhaps one mask, for each distance."""
     terms = table.affine_terms()
-    if terms is None:
+    if terms is None or (len(terms[1]) > _MOST_MOVES and table.lanes <= 64):
         return
     constant, moves = terms
     total: Expression | None = None
@@ -153,25 +199,3 @@ def _affine(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> I
     if total is None:
         return
     yield total if constant == 0 else Binary("xor", total, Constant(constant))
-
-
-def _lookup(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> Iterator[Expression]:
-    """Fields of `width` bits, one per lane, in a constant that the lane rotates into place."""
-    if table.lanes > 32:
-        return
-    for width in _LOOKUP_WIDTHS:
-        fields = table.fields(width)
-        if fields is None:
-            continue
-        amount = LANE if width == 1 else Binary("shift_left", LANE, Constant(width.bit_length() - 1))
-        total: Expression | None = None
-        for place, packed in fields.items():
-            # rotated left by its place beforehand, the field arrives where it belongs
-            ready = (packed << place | packed >> (32 - place)) & 0xFFFFFFFF if place else packed
-            term: Expression = Binary("rotate_right", Constant(ready), amount)
-            kept = ((1 << width) - 1) << place
-            if table.mask & ~kept:
-                term = Binary("and", term, Constant(kept))
-            total = term if total is None else Binary("or", total, term)
-        if total is not None:
-            yield total

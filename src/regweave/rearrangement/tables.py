@@ -8,13 +8,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+# as many lanes are looked at whole
+_SAMPLES = 16
 
 
 @dataclass(frozen=True)
@@ -35,18 +39,28 @@ class Table:
         return np.array([value is not None for value in self.values])
 
     @cached_property
+    def _all_care(self) -> bool:
+        return bool(self.cares.all())
+
+    @cached_property
     def target(self) -> NDArray[np.uint32]:
         """The values, masked, 0 where nobody cares."""
         return np.array([(value or 0) & self.mask for value in self.values], dtype=np.uint32)
+
+    @cached_property
+    def varying(self) -> int:
+        """The bits in which lanes that care differ."""
+        relevant = self.target[self.cares]
+        return int(np.bitwise_or.reduce(relevant ^ relevant[:1], initial=np.uint32(0)))
 
     @property
     def counts_up(self) -> bool:
         """Whether the mask is a run of low bits, so that sums may be taken modulo it."""
         return self.mask & (self.mask + 1) == 0
 
-    def keys(self, rows: NDArray[Any]) -> list[bytes]:
-        """One key per row of values; rows that agree wherever it matters have the same."""
-        return [row.tobytes() for row in self._relevant(rows)]
+    def keys(self, rows: NDArray[Any]) -> NDArray[np.uint64]:
+        """One number per row of values; rows that agree wherever it matters have the same."""
+        return self._relevant(rows).astype(np.uint64) @ _weights(self.lanes)[self.cares]
 
     def fits(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows of values are right in every lane that cares, on every bit that counts."""
@@ -59,54 +73,106 @@ class Table:
             return np.zeros(len(rows), dtype=np.uint32), np.ones(len(rows), dtype=bool)
         return relevant[:, 0], (relevant == relevant[:, :1]).all(axis=-1)
 
-    def kept_bits(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The constant c, and for which rows row & c is right."""
-        constant = np.bitwise_or.reduce(self.target[self.cares], initial=np.uint32(0))
-        return np.full(len(rows), constant), self.fits(rows & constant)
+    @cached_property
+    def kept(self) -> int:
+        """The bits that are set in any lane that cares."""
+        return int(np.bitwise_or.reduce(self.target[self.cares], initial=np.uint32(0)))
 
-    def set_bits(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The constant c, and for which rows row | c is right."""
-        constant = np.bitwise_and.reduce(self.target[self.cares], initial=np.uint32(self.mask))
-        return np.full(len(rows), constant), self.fits(rows | constant)
+    @cached_property
+    def shared(self) -> int:
+        """The bits that are set in every lane that cares."""
+        return int(np.bitwise_and.reduce(self.target[self.cares], initial=np.uint32(self.mask)))
+
+    @cached_property
+    def period(self) -> int:
+        """The smallest power of two such that lanes that far apart agree where both care."""
+        period = 1 << max(self.lanes - 1, 0).bit_length()
+        while period > 1 and self._repeats(period // 2):
+            period //= 2
+        return period
+
+    def _repeats(self, period: int) -> bool:
+        largest, cares = self._folded(self.target, period), self._folded(self.cares, period)
+        different = np.where(cares, largest, largest.max(axis=0)) != largest.max(axis=0)
+        return not different.any()
+
+    def _folded(self, row: NDArray[Any], period: int) -> NDArray[Any]:
+        """`row` with lanes `period` apart under one another, 0 (or False) where there is no lane."""
+        rows = -(-self.lanes // period)
+        padded = np.zeros(rows * period, dtype=row.dtype)
+        padded[: self.lanes] = row
+        return padded.reshape(rows, period)
+
+    def samples(self) -> NDArray[np.int64]:
+        """A few lanes that care, among them those of single bits: what is wrong often is wrong there."""
+        lanes = np.flatnonzero(self.cares)
+        if lanes.size <= _SAMPLES:
+            return lanes
+        places = np.unique([0, 1, 2, 4, 8, 16, 32, 3, 7, 21, 27, 43, 61, lanes.size - 1])
+        return lanes[places[places < lanes.size]]
+
+    def at(self, lanes: NDArray[np.int64]) -> Table:
+        """The table of these lanes alone."""
+        return Table(tuple(self.values[lane] for lane in lanes.tolist()), self.mask)
 
     def _relevant(self, rows: NDArray[Any]) -> NDArray[Any]:
-        return np.ascontiguousarray((rows & np.uint32(self.mask))[..., self.cares])
+        relevant = rows & np.uint32(self.mask)
+        return relevant if self._all_care else relevant[..., self.cares]
+
+    def images(self) -> tuple[int, dict[int, int]] | None:
+        """(constant, {lane bit: result bits that it flips}) if every result bit is a xor of lane bits.
+
+        None otherwise, and where some lanes do not care.
+        """
+        if self.lanes & (self.lanes - 1) or not self._all_care:
+            return None
+        constant = int(self.target[0])
+        flips = {bit: int(self.target[1 << bit]) ^ constant for bit in range(self.lanes.bit_length() - 1)}
+        rebuilt = np.full(1, constant, dtype=np.uint32)
+        for flipped in flips.values():
+            rebuilt = np.concatenate([rebuilt, rebuilt ^ np.uint32(flipped)])
+        if not np.array_equal(rebuilt, self.target):
+            return None
+        return constant, {bit: flipped for bit, flipped in flips.items() if flipped}
 
     def affine_terms(self) -> tuple[int, dict[int, int]] | None:
         """(constant, {distance: result bits}) if every result bit is a xor of lane bits; None otherwise.
 
         A lane bit that moves up by `distance` places contributes to the listed result bits.
         """
-        if self.lanes & (self.lanes - 1) or not self.cares.all():
+        images = self.images()
+        if images is None:
             return None
-        constant = int(self.target[0])
+        constant, flips = images
         moves: dict[int, int] = {}
-        rebuilt = np.full(self.lanes, constant, dtype=np.uint32)
-        lanes = np.arange(self.lanes)
-        for bit in range(self.lanes.bit_length() - 1):
-            image = int(self.target[1 << bit]) ^ constant
-            rebuilt ^= np.where(lanes >> bit & 1, np.uint32(image), np.uint32(0))
-            for place in range(image.bit_length()):
-                if image >> place & 1:
+        for bit, flipped in flips.items():
+            for place in range(flipped.bit_length()):
+                if flipped >> place & 1:
                     moves[place - bit] = moves.get(place - bit, 0) | 1 << place
-        return (constant, moves) if np.array_equal(rebuilt, self.target) else None
+        return constant, moves
 
-    def fields(self, width: int) -> dict[int, int] | None:
-        """{place: 32 bits} of packed fields of `width` bits, or None if the lanes need more than 32 bits.
+    def fields(self, width: int, words: int) -> dict[int, tuple[int, ...]]:
+        """{place: 32-bit words} of packed fields of `width` bits; the period must fit into `words` words.
 
-        A lane's field lies at (lane * width) modulo 32 and holds bits `place` to `place + width` of its
-        value, so lanes that share a field must agree. Places without any bit are left out; there is
-        always one.
+        A lane's field lies at (lane * width) modulo 32 of word lane * width / 32 modulo `words`, and holds
+        bits `place` to `place + width` of its value. Places without any bit are left out; there is always
+        one.
         """
-        packed: dict[int, int] = {}
-        taken: dict[tuple[int, int], int] = {}
-        for lane, value in enumerate(self.values):
-            if value is None:
-                continue
-            for place in range(0, max(self.mask.bit_length(), 1), width):
-                field = (value & self.mask) >> place & ((1 << width) - 1)
-                at = lane * width % 32
-                if taken.setdefault((place, at), field) != field:
-                    return None
-                packed[place] = packed.get(place, 0) | field << at
-        return {place: bits for place, bits in packed.items() if bits} or {0: 0}
+        period = 32 // width * words
+        places = np.arange(0, max(self.mask.bit_length(), 1), width, dtype=np.uint32)
+        answers = self._folded(self.target, period).max(axis=0)
+        parts = answers >> places[:, None] & np.uint32((1 << width) - 1)
+        at = np.arange(32 // width, dtype=np.uint64) * np.uint64(width)
+        packed = (parts.reshape(len(places), words, -1).astype(np.uint64) << at).sum(axis=2)
+        found = {
+            int(place): tuple(row) for place, row in zip(places, packed.tolist(), strict=True) if any(row)
+        }
+        return found or {0: (0,) * words}
+
+
+@lru_cache(maxsize=8)
+def _weights(lanes: int) -> NDArray[np.uint64]:
+    """Odd numbers without structure, so that different rows have different sums."""
+    return np.random.default_rng(lanes).integers(0, 1 << 63, lanes, dtype=np.uint64) * np.uint64(
+        2
+    ) + np.uint64(1)
