@@ -264,6 +264,42 @@ class Layout:
         (rows, columns), (down, across) = self.shape, self.axes
         return Layout(f"{self.name}^T", (columns, rows), self.dtype, table, (across, down))
 
+    def to_csv(self) -> str:
+        """One line per slot, as `layouts.to_csv` says."""
+        from regweave.layouts.tables import to_csv
+
+        return to_csv(self)
+
+    def to_markdown(self) -> str:
+        """A row per lane, as `layouts.to_markdown` says."""
+        from regweave.layouts.tables import to_markdown
+
+        return to_markdown(self)
+
+    def to_document(self) -> dict[str, Any]:
+        """A JSON-ready mapping, as `layouts.to_document` says."""
+        from regweave.layouts.tables import to_document
+
+        return to_document(self)
+
+    def to_triton(self, warp_lanes: int | None = None) -> str:
+        """Triton's `#ttg.linear`, as `layouts.to_triton` says; UnsupportedError if it cannot be."""
+        from regweave.layouts.notations import to_triton
+
+        return to_triton(self, warp_lanes)
+
+    def to_cute(self) -> str:
+        """CuTe's `(shape):(stride)`, as `layouts.to_cute` says; UnsupportedError if it cannot be."""
+        from regweave.layouts.notations import to_cute
+
+        return to_cute(self)
+
+    def to_svg(self) -> str:
+        """The drawing that notebooks show: the tile, coloured by lane."""
+        from regweave.views.rearrangement_svg import layout_svg
+
+        return layout_svg(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
             return NotImplemented
@@ -288,9 +324,7 @@ class Layout:
         return to_text(self)
 
     def _repr_svg_(self) -> str:
-        from regweave.views.rearrangement_svg import layout_svg
-
-        return layout_svg(self)
+        return self.to_svg()
 
 
 def _tile(shape: Any, where: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Layouts as text, CSV and JSON-like documents; the document reads back as the same layout.
+"""Layouts as text, CSV, Markdown and JSON-like documents; all but the first read back (see `reading`).
 
 lane  r0     r1     r2     r3
    0  (0,0)  (0,1)  (8,0)  (8,1)
@@ -18,18 +18,37 @@ from regweave.layouts.layout import Layout
 
 def to_text(layout: Layout) -> str:
     """One line per lane, one column per item: `r0` is a register, `r0.1` part 1 of a shared one."""
-    shared = layout.element_type.per_register > 1
-    slots = [layout.slot_of(0, item) for item in range(layout.items)]
-    header = ["lane", *(f"r{slot.register}.{slot.part}" if shared else f"r{slot.register}" for slot in slots)]
-    pairs = np.stack(np.divmod(layout.table, layout.shape[1]), axis=-1).tolist()
-    lines = [header, *([str(lane), *(f"({r},{c})" for r, c in row)] for lane, row in enumerate(pairs))]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    lines, widths = _cells(layout)
     return "\n".join(
         "  ".join(
             [line[0].rjust(widths[0]), *(cell.ljust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
         ).rstrip()
         for line in lines
     )
+
+
+def to_markdown(layout: Layout) -> str:
+    """The table of `to_text` in Markdown."""
+    lines, widths = _cells(layout)
+    rule = ["-" * (widths[0] - 1) + ":", *("-" * width for width in widths[1:])]
+    rows = [
+        [
+            cell.rjust(width) if at == 0 else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in (lines[0], rule, *lines[1:])
+    ]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cells(layout: Layout) -> tuple[list[list[str]], list[int]]:
+    """The table with its heading, and the width of each column."""
+    shared = layout.element_type.per_register > 1
+    slots = [layout.slot_of(0, item) for item in range(layout.items)]
+    header = ["lane", *(f"r{slot.register}.{slot.part}" if shared else f"r{slot.register}" for slot in slots)]
+    pairs = np.stack(np.divmod(layout.table, layout.shape[1]), axis=-1).tolist()
+    lines = [header, *([str(lane), *(f"({r},{c})" for r, c in row)] for lane, row in enumerate(pairs))]
+    return lines, [max(len(line[column]) for line in lines) for column in range(len(header))]
 
 
 def to_csv(layout: Layout) -> str:
