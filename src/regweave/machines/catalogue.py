@@ -30,7 +30,7 @@ from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.ondemand import OnDemand
 
 # each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
-_FAMILIES = ("nvidia",)
+_FAMILIES = ("nvidia", "amd")
 _SUFFIX = re.compile(r"(?:@\w+|\^T)*$")
 
 
@@ -89,11 +89,11 @@ def find_instruction(name: str, machine: WarpMachine | None = None) -> MatrixIns
 
     Raises InputError with the nearest names if there is none, UnsupportedError if `machine` lacks it.
     """
-    for instructions, _ in _tables():
+    for instructions, _ in chain([] if machine is None else _tables(machine), _tables()):
         found = instructions.resolve(name)
         if found is not None:
             if machine is not None and found not in machine.instructions:
-                raise _lacking(machine, found, instructions)
+                raise _lacking(machine, found, found, instructions)
             return instructions[found]
     _refuse_out_of_scope(name)
     names = tuple(chain.from_iterable(instructions for instructions, _ in _tables(machine)))
@@ -120,12 +120,12 @@ def _find(base: str, name: str, machine: WarpMachine | None) -> Layout:
     for instructions, layouts in chain([] if machine is None else _tables(machine), _tables()):
         if base in layouts:
             if machine is not None and base not in machine.layouts:
-                raise _lacking(machine, base, layouts)
+                raise _lacking(machine, base, base, layouts)
             return layouts[base]
         found = instructions.resolve(instruction)
         if found is not None and operand in instructions.entries[found].operands:
             if machine is not None and found not in machine.instructions:
-                raise _lacking(machine, found, instructions)
+                raise _lacking(machine, found, f"{found}:{operand}", instructions)
             return instructions[found].fragments[operand]
     _refuse_out_of_scope(base)
     raise InputError(
@@ -145,12 +145,12 @@ def _nearest(base: str, machine: WarpMachine | None) -> tuple[str, ...]:
     return nearest_names(base, names, most=4) or names[:4]
 
 
-def _lacking(machine: WarpMachine, name: str, table: OnDemand) -> UnsupportedError:
+def _lacking(machine: WarpMachine, name: str, wanted: str, table: OnDemand) -> UnsupportedError:
     return UnsupportedError(
         f"{machine.name} has no {name}",
         where=f"machine {machine.name}",
         expected="one of " + ", ".join(table.entries[name].support),
-        nearest=_nearest(name, machine),
+        nearest=_nearest(wanted, machine),
         fix="name another machine or another instruction",
     )
 

@@ -64,7 +64,7 @@ class OnDemand(Mapping[str, T]):
 
     def __init__(self, entries: Mapping[str, Entry[T]], aliases: Mapping[str, str] | None = None) -> None:
         self.entries = entries
-        self.aliases = aliases or {}
+        self.aliases = dict(aliases or {})
 
     def __getitem__(self, name: str) -> T:
         value = self.entries[name].value
@@ -83,7 +83,8 @@ class OnDemand(Mapping[str, T]):
 
     def resolve(self, name: str) -> str | None:
         """The name under which `name` stands here, or None."""
-        name = self.aliases.get(name, name)
+        if name not in self.entries:
+            name = self.aliases.get(name, name)
         return name if name in self.entries else None
 
     def on(self, machine: str) -> OnDemand[T]:
