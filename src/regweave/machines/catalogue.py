@@ -30,7 +30,7 @@ from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.ondemand import OnDemand
 
 # each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
-_FAMILIES = ("nvidia", "amd")
+_FAMILIES = ("nvidia", "amd", "x86.tiles", "arm")
 _SUFFIX = re.compile(r"(?:@\w+|\^T)*$")
 
 
@@ -118,10 +118,11 @@ def _find(base: str, name: str, machine: WarpMachine | None) -> Layout:
     instruction, _, operand = base.rpartition(":")
     # a user's machine has entries that stand in no family
     for instructions, layouts in chain([] if machine is None else _tables(machine), _tables()):
-        if base in layouts:
-            if machine is not None and base not in machine.layouts:
-                raise _lacking(machine, base, base, layouts)
-            return layouts[base]
+        alone = layouts.resolve(base)
+        if alone is not None:
+            if machine is not None and alone not in machine.layouts:
+                raise _lacking(machine, alone, alone, layouts)
+            return layouts[alone]
         found = instructions.resolve(instruction)
         if found is not None and operand in instructions.entries[found].operands:
             if machine is not None and found not in machine.instructions:

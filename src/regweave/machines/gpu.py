@@ -19,6 +19,7 @@ from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.machine import Machine
 from regweave.machines.ondemand import OnDemand
+from regweave.values import frozen
 
 # operand -> the axes of its tile; the shape follows from the instruction's m, n, k and blocks
 OPERAND_AXES = {"A": ("m", "k"), "B": ("k", "n"), "C": ("m", "n"), "D": ("m", "n")}
@@ -120,7 +121,7 @@ def operand_tile(operand: str, sizes: tuple[int, int, int], blocks: int = 1) -> 
     return (rows, columns * blocks) if operand == "B" else (rows * blocks, columns)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class WarpMachine(Machine):
     """A machine whose lanes work on words in step; `instructions` are those that it has, natively or not.
 
