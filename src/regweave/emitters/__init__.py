@@ -1,5 +1,51 @@
-"""Lane-level programs written down in the languages of devices."""
+"""Lane-level programs written down in the languages of devices.
 
-from regweave.emitters.cuda import cuda_function
+>>> emit(program, "cuda", ["what it does"])         # one inline device function, or one kernel
+>>> emit_trial(program, "opencl")                   # with a kernel that runs it on words in memory
+"""
 
-__all__ = ["cuda_function"]
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regweave.emitters.cuda import CUDA
+from regweave.emitters.hip import HIP
+from regweave.emitters.language import Language
+from regweave.emitters.opencl import OPENCL
+from regweave.emitters.printer import Printer
+from regweave.errors import InputError, nearest_names
+from regweave.programs import Program
+
+LANGUAGES: dict[str, Language] = {"cuda": CUDA, "hip": HIP, "opencl": OPENCL}
+
+__all__ = ["LANGUAGES", "Language", "emit", "emit_trial"]
+
+
+def emit(program: Program, language: str, comments: Sequence[str] = ()) -> str:
+    """The program as an inline device function of `language`, or as a kernel if it has no words of its own.
+
+    `comments` stand above it, one line each. Raises InputError for an unknown language, UnsupportedError for
+    a step that the language has no word for.
+    """
+    return _printer(program, language).text(comments)
+
+
+def emit_trial(program: Program, language: str, *, name: str = "trial", converted: bool = True) -> str:
+    """The function and a kernel `name(x, y)` around it; unless `converted`, that kernel without it.
+
+    Word i of thread t of the block is `x[i * threads + t]`, and likewise in y. Without its function the
+    kernel stores the words as they are, for which there must be as many. Raises as `emit` does.
+    """
+    printer = _printer(program, language)
+    return (printer.text() + "\n" if converted else "") + printer.trial(name, converted=converted)
+
+
+def _printer(program: Program, language: str) -> Printer:
+    if language not in LANGUAGES:
+        raise InputError(
+            f"no code can be written for {language!r}",
+            where="target",
+            expected="one of " + ", ".join(LANGUAGES),
+            nearest=nearest_names(language, LANGUAGES),
+        )
+    return Printer(program, LANGUAGES[language])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.errors import UnsupportedError
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.candidates import Candidate
@@ -24,8 +24,6 @@ from regweave.rearrangement.group import Group
 from regweave.rearrangement.matrix import CoordinationMatrix
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.rounds import RoundExpressions, round_expressions
-
-TARGETS = ("cuda",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,18 +105,11 @@ class Plan:
 
         Raises InputError for an unknown target and UnsupportedError if the plan is to refuse.
         """
-        if target not in TARGETS:
-            raise InputError(
-                f"no code can be written for {target!r}",
-                where="target",
-                expected="one of " + ", ".join(TARGETS),
-                nearest=nearest_names(target, TARGETS),
-            )
         if self.chosen.program is None:
             raise UnsupportedError(f"there is no code: {self.chosen.reason}", where="strategy refuse")
-        from regweave.emitters import cuda_function
+        from regweave.emitters import emit
 
-        return cuda_function(self.chosen.program, self._comments())
+        return emit(self.chosen.program, target, self._comments())
 
     def to_document(self) -> dict[str, Any]:
         """The plan as a JSON-ready mapping."""

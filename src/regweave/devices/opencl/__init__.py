@@ -7,11 +7,22 @@ from regweave.lazy import lazy_names
 if TYPE_CHECKING:
     from regweave.devices.opencl.kernels import Kernel, Library, build
     from regweave.devices.opencl.runtime import Runtime, open_runtime, unsupported_reason
+    from regweave.devices.opencl.trials import execute, execute_all
 
-__all__ = ["Kernel", "Library", "Runtime", "build", "open_runtime", "unsupported_reason"]
+__all__ = [
+    "Kernel",
+    "Library",
+    "Runtime",
+    "build",
+    "execute",
+    "execute_all",
+    "open_runtime",
+    "unsupported_reason",
+]
 
 __getattr__ = lazy_names(
     __name__,
     kernels=("Kernel", "Library", "build"),
     runtime=("Runtime", "open_runtime", "unsupported_reason"),
+    trials=("execute", "execute_all"),
 )

@@ -85,16 +85,18 @@ def build(text: str) -> Library:
     runtime = open_runtime()
     import pyopencl
 
-    source = pyopencl.Program(runtime.context, text)
+    program = pyopencl.Program(runtime.context, text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the compiler's remarks on a text that it accepts
-            # apart from each other, these two leave nothing on disk, as pyopencl's `build` would
-            source.compile(_OPTIONS)
-            return Library(pyopencl.link_program(runtime.context, [source]), runtime)
+            # a program that is looked at before it is built stays out of pyopencl's cache; compiling and
+            # linking apart would not be either, but a failed link ends the process when it is released
+            program.get_info(pyopencl.program_info.NUM_DEVICES)
+            return Library(program.build(_OPTIONS), runtime)
     except pyopencl.Error as error:
-        log = source.get_build_info(runtime.device, pyopencl.program_build_info.LOG).strip()
-        raise DeviceError(f"the compiler refuses the text: {log or error}", where="opencl") from error
+        log = str(program.get_build_info(runtime.device, pyopencl.program_build_info.LOG))
+        faults = "\n".join(line for line in log.splitlines() if line and not line.startswith("remark:"))
+        raise DeviceError(f"the compiler refuses the text: {faults or error}", where="opencl") from error
 
 
 def _refuse_what_ends_the_process(text: str) -> None:

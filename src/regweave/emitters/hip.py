@@ -1,0 +1,180 @@
+"""Lane-level programs as HIP C++, for wavefronts of 64 and of 32 lanes.
+
+    const unsigned v5 = __builtin_amdgcn_ds_bpermute(v4 << 2, v3);
+
+Only the compiler's builtins are used, so no header is needed. Three things differ from CUDA:
+
+- `ds_bpermute_b32` takes the lane that it reads times four, over the whole wavefront.
+- `v_perm_b32` selects by whole bytes and numbers the bytes of its *second* operand 0 to 3. A selector of
+  four hexadecimal digits (`byte_permute`) is spread to four bytes: when the program is written, where it is
+  a constant or a choice among constants, else by the lane, once.
+- A barrier of one wavefront is an order for the compiler only: its accesses to LDS happen in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regweave.emitters.language import COMMON_EXPRESSIONS, Expression, Language, Place, constant
+from regweave.emitters.memories import AccessTypes, memory_statements
+from regweave.emitters.products import matrix_statement
+from regweave.programs import Value
+
+_VECTORS = """\
+#ifndef REGWEAVE_VECTORS
+#define REGWEAVE_VECTORS
+typedef unsigned regweave_words2 __attribute__((ext_vector_type(2)));
+typedef unsigned regweave_words4 __attribute__((ext_vector_type(4)));
+#endif"""
+
+_SPREAD = """\
+#ifndef REGWEAVE_SPREAD
+#define REGWEAVE_SPREAD
+// 0xdcba -> 0x0d0c0b0a
+static __device__ __forceinline__ unsigned regweave_spread(unsigned x) {
+    x = (x | x << 8u) & 0x00ff00ffu;
+    return (x | x << 4u) & 0x0f0f0f0fu;
+}
+#endif"""
+
+_INTEGERS = """\
+#ifndef REGWEAVE_PACK_INTEGERS
+#define REGWEAVE_PACK_INTEGERS
+// two integers kept within bounds as the low bytes, the low half of `above` as the high half
+static __device__ __forceinline__ unsigned regweave_pack_integers(
+    int low, int high, unsigned above, int least, int most) {
+    low = low < least ? least : low > most ? most : low;
+    high = high < least ? least : high > most ? most : high;
+    return (low & 0xff) | (high & 0xff) << 8 | above << 16;
+}
+#endif"""
+
+_FLOATS = """\
+#ifndef REGWEAVE_WITHIN
+#define REGWEAVE_WITHIN
+// kept within bounds, as the conversion itself does not; a NaN stays one
+static __device__ __forceinline__ float regweave_within(float x, float most) {
+    return x != x ? x : __builtin_amdgcn_fmed3f(x, -most, most);
+}
+#endif"""
+
+
+def _lane_text(lanes: int) -> str:
+    """The lane's number within its wavefront."""
+    low = "__builtin_amdgcn_mbcnt_lo(~0u, 0u)"
+    return low if lanes == 32 else f"__builtin_amdgcn_mbcnt_hi(~0u, {low})"
+
+
+def _lane(place: Place) -> tuple[list[str], list[str]]:
+    return [f"const unsigned lane = {_lane_text(place.program.lanes)};"], ["lane"]
+
+
+def _shuffle(place: Place) -> tuple[list[str], list[str]]:
+    (word, index), (name,), (width,) = place.values, place.names, place.step.numbers
+    if width != place.program.lanes:
+        index = f"(({_lane_text(place.program.lanes)} & ~{width - 1}u) | ({index} & {width - 1}u))"
+    return [f"const unsigned {name} = __builtin_amdgcn_ds_bpermute({index} << 2u, {word});"], [name]
+
+
+def _byte_permute(place: Place) -> tuple[list[str], list[str]]:
+    (low, high, _), (name,) = place.values, place.names
+    selector = _spread(place, place.step.operands[2])
+    return [f"const unsigned {name} = __builtin_amdgcn_perm({high}, {low}, {selector});"], [name]
+
+
+def _spread(place: Place, value: Value) -> str:
+    """The text of a selector's four digits as four bytes."""
+    step = place.steps[value.number]
+    if step.opcode == "constant":
+        digits = step.numbers[0]
+        return constant(sum((digits >> 4 * byte & 15) << 8 * byte for byte in range(4)))
+    if step.opcode == "select":
+        one, other = (_spread(place, operand) for operand in step.operands[1:])
+        return f"({place.texts[step.operands[0].number]} ? {one} : {other})"
+    return f"regweave_spread({place.texts[value.number]})"
+
+
+def _barrier(place: Place) -> tuple[list[str], list[str]]:
+    scope = "wavefront" if place.step.symbol == "warp" else "workgroup"
+    wait = "__builtin_amdgcn_wave_barrier" if place.step.symbol == "warp" else "__builtin_amdgcn_s_barrier"
+    fences = [
+        f'__builtin_amdgcn_fence({order}, "{scope}", "local");'
+        for order in ("__ATOMIC_RELEASE", "__ATOMIC_ACQUIRE")
+    ]
+    return [fences[0], f"{wait}();", fences[1]], []
+
+
+def _halves(kind: str) -> Expression:
+    def written(values: Sequence[str], numbers: Sequence[int]) -> str:
+        low, high = (f"__builtin_bit_cast(unsigned short, ({kind}){value})" for value in values)
+        return f"{low} | (unsigned){high} << 16u"
+
+    return written
+
+
+def _floats(builtin: str, most: str) -> Expression:
+    def written(values: Sequence[str], numbers: Sequence[int]) -> str:
+        low, high = (f"regweave_within({value}, {most})" for value in values[:2])
+        # the conversion writes the low half and leaves the high half of its third operand
+        return f"__builtin_amdgcn_{builtin}({low}, {high}, {values[2]} << 16u, false)"
+
+    return written
+
+
+_THREAD = "__builtin_amdgcn_workitem_id_x()"
+_SPACES = {"shared": "", "global": ""}
+
+HIP = Language(
+    name="HIP C++",
+    function="__device__ __forceinline__ void",
+    types={"f32": "float", "b32": "unsigned", "predicate": "bool"},
+    byte="unsigned char",
+    spaces=_SPACES,
+    shared_array="__shared__ __attribute__((aligned(16))) unsigned char {name}[{bytes}];",
+    expressions={
+        **COMMON_EXPRESSIONS,
+        "thread": lambda values, numbers: _THREAD,
+        "bits": lambda values, numbers: f"__builtin_bit_cast(unsigned, {values[0]})",
+        "number": lambda values, numbers: f"__builtin_bit_cast(float, {values[0]})",
+        "rotate_right": lambda values, numbers: f"__builtin_rotateright32({values[0]}, {values[1]})",
+        "maximum_f32": lambda values, numbers: f"__builtin_fmaxf({values[0]}, {values[1]})",
+        "pack_f16": _halves("_Float16"),
+        "pack_bf16": _halves("__bf16"),
+        "pack_s8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, -128, 127)",
+        "pack_u8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, 0, 255)",
+        "pack_e4m3": _floats("cvt_pk_fp8_f32", "448.0f"),
+        "pack_e5m2": _floats("cvt_pk_bf8_f32", "57344.0f"),
+    },
+    statements={
+        **memory_statements(
+            AccessTypes(
+                {
+                    1: "unsigned char",
+                    2: "unsigned short",
+                    4: "unsigned",
+                    8: "regweave_words2",
+                    16: "regweave_words4",
+                },
+                "({type}){{{words}}}",
+            ),
+            _SPACES,
+        ),
+        "lane": _lane,
+        "shuffle": _shuffle,
+        "byte_permute": _byte_permute,
+        "barrier": _barrier,
+        "matrix": matrix_statement,
+    },
+    helpers={
+        **{f"{space}_{access}": _VECTORS for space in _SPACES for access in ("load", "store")},
+        "byte_permute": _SPREAD,
+        "pack_s8": _INTEGERS,
+        "pack_u8": _INTEGERS,
+        "pack_e4m3": _FLOATS,
+        "pack_e5m2": _FLOATS,
+    },
+    kernel='extern "C" __global__ void __launch_bounds__({threads})',
+    array="{kind} (&{name})[{words}]",
+    thread=_THREAD,
+)
+"""HIP C++ for gfx9 to gfx12."""

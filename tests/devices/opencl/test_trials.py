@@ -1,0 +1,174 @@
+"""What the device computes is what the programs mean: every step, with sub-groups of 32 and 64."""
+
+import numpy as np
+import pytest
+
+from regweave import rearrange
+from regweave.devices import opencl
+from regweave.errors import InputError, UnsupportedError
+from regweave.layouts import Layout
+from regweave.machines.nvidia import INSTRUCTIONS
+from regweave.programs import OPCODES, Array, Memory, ProgramBuilder, run_program
+
+# steps of words alone: neither memory nor anything else that has a name
+PLAIN = [
+    name for name, entry in OPCODES.items() if not entry.symbol and name not in ("word", "constant", "warp")
+]
+# what a float operation makes of bits that are no number, or of two zeros, is left open
+FLOAT_STEPS = ("add_f32", "maximum_f32")
+SELECTORS = np.uint32([0x0123, 0x7654, 0x5140, 0x7777, 0x3210, 0x6420])
+
+
+def random_words(opcode, shape, rng):
+    words = rng.integers(0, 1 << 32, shape, dtype=np.uint32)
+    if opcode.operands and opcode.operands[0] == "f32":
+        # numbers of all sizes, and the odd ones among them
+        numbers = rng.normal(size=shape) * 2.0 ** rng.integers(-24, 20, shape)
+        words = numbers.astype(np.float32).view(np.uint32)
+        if opcode.name not in FLOAT_STEPS:
+            odd = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1e38, 448, 464, 465, 2.0**-10, 57344, 65504])
+            words[: odd.size, : len(opcode.operands)] = odd.view(np.uint32)[:, None]
+    if opcode.name == "byte_permute":
+        words[:, 2] = rng.choice(SELECTORS, shape[0])
+    if opcode.name.startswith("pack") and opcode.operands[0] == "b32":
+        words[:, :2] = rng.integers(-300, 300, (shape[0], 2)).astype(np.int32).view(np.uint32)
+    return words
+
+
+def one_step(name, lanes, numbers):
+    """A program that takes this step on its first words; predicates are tested bits, or stored as 0 and 1."""
+    opcode = OPCODES[name]
+    kinds = ["f32" if kind == "f32" else "b32" for kind in opcode.operands]
+    builder = ProgramBuilder(f"try_{name}", lanes, Array("source", "b32", max(1, len(kinds))),
+                             Array("destination", "b32", len(opcode.results)))  # fmt: skip
+    operands = []
+    for index, kind in enumerate(opcode.operands):
+        word = builder.word(index)
+        if kind == "f32":
+            word = builder.step("number", (word,))
+        operands.append(builder.step("test", (word,), (4,)) if kind == "predicate" else word)
+    results = []
+    for value in builder.apply(name, operands, numbers):
+        if value.type == "f32":
+            value = builder.step("bits", (value,))
+        if value.type == "predicate":
+            value = builder.step("select", (value, builder.constant(1), builder.constant(0)))
+        results.append(value)
+    return builder.finish(results)
+
+
+def numbers_of(opcode, lanes):
+    """All sets of numbers worth trying."""
+    choices = {
+        "width": [4, 8, lanes],
+        "mask": [1, 0x80000000],
+        "n": [size for size in (16, 32) if size < lanes],
+    }
+    return [(value,) for value in choices[opcode.numbers[0]]] if opcode.numbers else [()]
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_every_step_does_what_it_means(device, lanes):
+    rng = np.random.default_rng(lanes)
+    runs = []
+    for name in PLAIN:
+        for numbers in numbers_of(OPCODES[name], lanes):
+            program = one_step(name, lanes, numbers)
+            runs.append((program, random_words(OPCODES[name], (lanes, program.source.words), rng)))
+    for (program, words), found in zip(runs, opencl.execute_all(runs), strict=True):
+        assert np.array_equal(found, run_program(program, words)), program
+
+
+def neighbours(lanes, warps, size):
+    """Every thread takes the words of the thread after it, through shared memory, `size` bytes at a time."""
+    words = max(1, size // 4)
+    memory = Memory("tile", "shared", size * lanes * warps)
+    arrays = Array("source", "b32", words), Array("destination", "b32", words)
+    builder = ProgramBuilder("neighbours", lanes, *arrays, [memory], warps=warps)
+    thread = builder.step("thread")
+    after = builder.step("add", (thread, builder.constant(1)))
+    after = builder.step("and", (after, builder.constant(lanes * warps - 1)))
+    shift = builder.constant(size.bit_length() - 1)
+    builder.store(
+        "tile", builder.step("shift_left", (thread, shift)), [builder.word(i) for i in range(words)], size
+    )
+    builder.barrier("warp" if warps == 1 else "block")
+    return builder.finish(builder.load("tile", builder.step("shift_left", (after, shift)), size))
+
+
+def test_through_local_memory(device):
+    sizes = [(lanes, warps, size) for lanes in (32, 64) for warps in (1, 4) for size in (1, 2, 4, 8, 16)]
+    runs = []
+    for lanes, warps, size in sizes:
+        program = neighbours(lanes, warps, size)
+        words = np.arange(lanes * warps * program.source.words, dtype=np.uint32).reshape(lanes * warps, -1)
+        runs.append((program, words * 0x01010101))
+    for (program, words), found in zip(runs, opencl.execute_all(runs), strict=True):
+        assert np.array_equal(found, run_program(program, words)), program
+
+
+@pytest.mark.parametrize("strategy", ["direct", "lean", "fold"])
+def test_plans_move_every_element(device, strategy):
+    plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", tile="16x32", strategy=strategy)
+    words = plan.source.table.astype(np.uint32)
+    found = opencl.execute(plan.chosen.program, words)
+    # word i of a lane is item i, so what each lane must hold is the destination's own table
+    expected = words if strategy == "fold" else plan.destination.table
+    assert (
+        np.array_equal(np.sort(found), np.sort(expected))
+        if strategy == "fold"
+        else np.array_equal(found, expected)
+    )
+
+
+def test_a_kernel_with_loops_and_memories(device):
+    from regweave.emitters import emit
+
+    out = Memory("out", "global", 512)
+    builder = ProgramBuilder("kernel_of_loops", 32, memories=[out, Memory("tile", "shared", 128)])
+    lane = builder.step("lane")
+    at = builder.step("shift_left", (lane, builder.constant(2)))
+    with builder.loop(5, [lane, builder.constant(1)]) as loop:
+        one, other = loop.values
+        builder.store("tile", at, [one], 4)
+        builder.barrier()
+        (word,) = builder.load("tile", builder.step("xor", (at, builder.constant(4))), 4)
+        builder.barrier()
+        loop.repeat([builder.step("add", (other, loop.index)), word])  # each from the other
+    builder.store("out", at, [loop.results[0]], 4)
+    with builder.when(builder.step("less", (lane, builder.constant(7)))):
+        builder.store("out", at, [loop.results[1]], 4, 256)
+    program = builder.finish()
+    expected = np.zeros(512, np.uint8)
+    run_program(program, memories={"out": expected})
+    (found,) = (
+        opencl.build(emit(program, "opencl"))
+        .kernel(program.name)
+        .run(np.zeros(512, np.uint8), groups=1, items=32)
+    )
+    assert np.array_equal(found, expected)
+    assert found.any()
+
+
+def test_what_is_wrong_is_said(device):
+    program = neighbours(32, 1, 4)
+    with pytest.raises(InputError, match=r"words of shape \(64, 1\)"):
+        opencl.execute(program, np.zeros((64, 1), np.uint32))
+    instruction = INSTRUCTIONS["mma.m16n8k8.tf32"]
+    builder = ProgramBuilder("product", 32, Array("source", "b32", 6), Array("destination", "f32", 4),
+                             instructions=[instruction])  # fmt: skip
+    words = [builder.word(index) for index in range(6)]
+    zero = builder.step("number", (builder.constant(0),))
+    product = builder.finish(builder.apply("matrix", (*words, *[zero] * 4), (), instruction.name))
+    with pytest.raises(UnsupportedError, match="OpenCL C has no word for matrix"):
+        opencl.execute(product, np.zeros((32, 6), np.uint32))
+
+
+def test_programs_of_one_name_run_side_by_side(device):
+    layouts = [Layout("s", (2, 1), "b32", [[0], [1]]), Layout("d", (2, 1), "b32", [[1], [0]])]
+    plan = rearrange(*layouts)
+    words = np.zeros((32, 1), np.uint32)
+    words[:2] = [[7], [9]]
+    first, second = opencl.execute_all([(plan.chosen.program, words), (plan.chosen.program, words + 1)])
+    assert first[:2].tolist() == [[9], [7]]
+    assert second[:2].tolist() == [[10], [8]]
