@@ -12,7 +12,8 @@ in 1, 2 or 4 words. `barrier` orders the shared memory of a warp or of the block
 of A, B and C one after the other and defines those of D. `thread` is a lane's number within the block.
 
 `shuffle` with width w stays inside segments of w lanes: a lane takes from the lane of its own segment
-whose number within it is the index modulo w.
+whose number within it is the index modulo w. The moves between lanes that need no index (`transpose`,
+`lane_swap`, `row_move`, `row_permute`, `half_swap`) are explained in `lane_moves`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regweave.programs import lane_moves
 from regweave.programs.narrowing import E4M3, E5M2, S8, U8, Eight, pack_eight
 
 if TYPE_CHECKING:
@@ -69,6 +71,15 @@ def _rotate_right(word: NDArray[Any], amount: NDArray[Any]) -> NDArray[Any]:
 def _shuffle(word: NDArray[Any], index: NDArray[Any], width: int) -> NDArray[Any]:
     lanes = np.arange(word.size)
     return word[lanes // width * width + index.astype(np.int64) % width]
+
+
+def _row_move(words: tuple[Any, ...], numbers: tuple[int, ...]) -> NDArray[Any]:
+    return words[0][lane_moves.row_move_peers(numbers[0], words[0].size)]
+
+
+def _row_permute(words: tuple[Any, ...], numbers: tuple[int, ...]) -> NDArray[Any]:
+    low, high, cross = numbers
+    return words[0][lane_moves.row_permute_peers(low, high, cross, words[0].size)]
 
 
 def _half_bits(word: NDArray[Any]) -> NDArray[Any]:
@@ -140,6 +151,16 @@ OPCODES = {
             lambda v, n: _shuffle(v[0], v[1], n[0]),
             ("width",),
             collective=True,
+        ),
+        *(
+            Opcode(name, words, words, "shuffle", meaning, numbers, collective=True)
+            for name, words, meaning, numbers in (
+                ("transpose", ("b32",), lambda v, n: lane_moves.transpose(*v), ()),
+                ("lane_swap", _TWO, lambda v, n: lane_moves.lane_swap(*v, *n), ("bit",)),
+                ("row_move", ("b32",), _row_move, ("control",)),
+                ("row_permute", ("b32",), _row_permute, ("low", "high", "cross")),
+                ("half_swap", ("b32",), lambda v, n: v[0][np.arange(v[0].size) ^ 32], ()),
+            )
         ),
         Opcode("pack_f16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_half_bits, v))),
         Opcode("pack_bf16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_brain_bits, v))),

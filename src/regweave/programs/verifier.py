@@ -7,6 +7,7 @@ VerificationError: step 3 uses %7, which no earlier step defines (at %3 = and %7
 from __future__ import annotations
 
 from regweave.errors import VerificationError
+from regweave.programs.lane_moves import move_fault
 from regweave.programs.opcodes import OPCODES, Opcode
 from regweave.programs.program import SPACES, TYPES, Item, Loop, Program, Step, Value, When
 from regweave.programs.signatures import ACCESS_BYTES, signature
@@ -168,7 +169,9 @@ class _Check:
             return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
         if opcode.name in ("constant", "test") and not 0 <= step.numbers[0] < 1 << 32:
             return f"has the number {step.numbers[0]}, which is no 32-bit word"
-        return self.access_fault(step) if opcode.symbol in SPACES else None
+        if opcode.symbol in SPACES:
+            return self.access_fault(step)
+        return move_fault(opcode.name, step.numbers, program.lanes)
 
     def access_fault(self, step: Step) -> str | None:
         """What is wrong with a memory access as far as its address is known."""
