@@ -27,6 +27,7 @@ from typing import Any
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
+from regweave.machines.notations import is_notation, read_notation
 from regweave.machines.ondemand import OnDemand
 
 # each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
@@ -70,16 +71,24 @@ def find_machine(name: str) -> WarpMachine:
     )
 
 
-def find_layout(name: str, machine: WarpMachine | None = None) -> Layout:
+def find_layout(name: str, machine: WarpMachine | None = None, tile: tuple[int, int] | None = None) -> Layout:
     """The layout called `name`, for example `mma.m16n8k8.tf32:C` or `mma.m16n8k32.s8:C@s8`.
 
+    A pasted layout is read in place of a name (see `machines.notations`); `tile` is then the tile that it
+    lays out.
     Raises InputError with the nearest names if there is no such layout, and UnsupportedError if `machine` is
     given and lacks it, or if it is out of scope.
     """
     suffixes = _SUFFIX.search(name)
     assert suffixes is not None, "an empty match always exists"
-    layout = _find(name[: suffixes.start()], name, machine)
-    for suffix in re.findall(r"@\w+|\^T", suffixes[0]):
+    base, found = name[: suffixes.start()], re.findall(r"@\w+|\^T", suffixes[0])
+    if is_notation(base):
+        if tile is not None and found.count("^T") % 2 == 1:
+            tile = tile[1], tile[0]
+        layout = read_notation(base, tile)
+    else:
+        layout = _find(base, name, machine)
+    for suffix in found:
         layout = layout.transpose() if suffix == "^T" else layout.retype(suffix[1:])
     return layout
 

@@ -1,8 +1,9 @@
 """What is asked for: two layouts of one tile on a machine, from names or values.
 
 Fragments given by name are repeated side by side until their tiles agree: the f16 seam turns two 16 x 8
-accumulators into one 16 x 16 operand. Layouts given as values are taken as they are, for nobody but their
-author knows whether they may be repeated.
+accumulators into one 16 x 16 operand. Layouts given as values or pasted as text
+are taken as they are, for nobody but their author knows whether they may be repeated; a pasted one whose
+notation says nothing about its tile takes that of the other side.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from regweave.layouts import Layout
 from regweave.layouts.numbers import whole_pair
 from regweave.machines.catalogue import find_layout, find_machine
 from regweave.machines.gpu import WarpMachine
+from regweave.machines.notations import is_notation
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,16 @@ class Request:
     tuple_registers: int
 
 
-def layout(name: str, machine: str | None = None) -> Layout:
-    """The layout of one operand of one instruction, for example `mma.m16n8k8.tf32:C`.
+def layout(name: str, machine: str | None = None, *, tile: tuple[int, int] | str | None = None) -> Layout:
+    """The layout called `name`: an operand of an instruction (`mma.m16n8k8.tf32:C`), or a pasted layout.
 
-    Raises InputError with the nearest names if there is none, UnsupportedError if `machine` lacks it.
+    `tile`, (rows, columns) or "16x32", is what named fragments are repeated to, and what a pasted notation
+    without sizes lays out. Raises InputError with the nearest names if there is none, UnsupportedError if
+    `machine` lacks it.
     """
-    return find_layout(name, None if machine is None else find_machine(machine))
+    shape = None if tile is None else _read_tile(tile)
+    found = find_layout(name, None if machine is None else find_machine(machine), shape)
+    return found if shape is None else _fill(found, shape)
 
 
 def read_request(
@@ -50,12 +56,10 @@ def read_request(
     target = find_machine(machine) if isinstance(machine, str) else machine
     if not isinstance(target, WarpMachine):
         raise InputError(f"{getattr(target, 'name', target)!r} is no machine with warps", where="machine")
-    sides = [find_layout(side, target) if isinstance(side, str) else side for side in (source, destination)]
-    named = [isinstance(side, str) for side in (source, destination)]
-    for side in sides:
-        if not isinstance(side, Layout):
-            raise InputError(f"{side!r} is no layout", expected="a layout, or the name of a fragment")
-    shape = _common_tile(sides, named) if tile is None else _read_tile(tile)
+    asked = None if tile is None else _read_tile(tile)
+    sides = _read_sides(source, destination, target, asked)
+    named = [isinstance(side, str) and not is_notation(side) for side in (source, destination)]
+    shape = _common_tile(sides, named) if asked is None else asked
     for side, name in zip(sides, named, strict=True):
         copies = shape[0] * shape[1] // side.elements if name else 1
         registers = side.registers * copies
@@ -78,6 +82,25 @@ def read_request(
                 expected=f"at most {target.lanes}, the lanes of a warp of {target.name}",
             )
     return Request(full[0], full[1], target, sides[1].registers)
+
+
+def _read_sides(
+    source: str | Layout, destination: str | Layout, target: WarpMachine, tile: tuple[int, int] | None
+) -> list[Layout]:
+    """Both layouts; a pasted one is read on `tile`, or else on the tile of a side that has one."""
+    given = (source, destination)
+    pasted = [isinstance(side, str) and is_notation(side) for side in given]
+    sides: list[Layout | None] = [None, None]
+    for at in sorted((0, 1), key=pasted.__getitem__):
+        side, other = given[at], sides[1 - at]
+        if isinstance(side, str):
+            beside = other.shape if tile is None and other is not None else tile
+            sides[at] = find_layout(side, target, beside if pasted[at] else None)
+        elif isinstance(side, Layout):
+            sides[at] = side
+        else:
+            raise InputError(f"{side!r} is no layout", expected="a layout, or the name of a fragment")
+    return [side for side in sides if side is not None]
 
 
 def _read_tile(tile: tuple[int, int] | str) -> tuple[int, int]:
