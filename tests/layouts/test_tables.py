@@ -119,10 +119,12 @@ def test_other_documents_are_refused(document, words):
 def test_a_notebook_shows_the_drawing():
     drawing = layout("mma.m16n8k16.f16:A")._repr_svg_()
     assert drawing.startswith("<svg ")
-    assert drawing.count("<rect ") == 256
-    assert "(0, 9): lane 0 register 2 part 1" in drawing
+    assert drawing == layout("mma.m16n8k16.f16:A").to_svg()
+    assert drawing.count("<rect ") == 256 + 8 + 1  # elements, lanes in the legend, background
+    assert "(0, 9): lane 0 r2.1" in drawing
     assert "script" not in drawing
     assert ElementTree.fromstring(drawing).tag.endswith("svg")
     twice = Layout("<twice>", (1, 1), "b32", [[0], [0]])._repr_svg_()
-    assert "0.0+" in twice
+    assert "(0, 0): lane 0 r0; lane 1 r0" in twice
+    assert ">r0+<" in twice
     assert "&lt;twice&gt;" in twice

@@ -1,13 +1,18 @@
 """The drawings of a rearrangement: golden text, documents that are JSON, SVG."""
 
+import itertools
 import json
+from xml.etree import ElementTree
 
 import pytest
 
-from regweave import layout, rearrange
+from regweave import UnsupportedError, layout, rearrange
+from regweave.layouts import Slot
 from regweave.rearrangement import Conditions
+from regweave.views.canvas import Canvas, lane_colour
+from regweave.views.layout_svg import draw_layout, layout_svg, slot_name
 from regweave.views.rearrangement_document import plan_document
-from regweave.views.rearrangement_svg import layout_svg
+from regweave.views.rearrangement_svg import plan_svg
 from regweave.views.rearrangement_text import explanation_text, matrix_text, plan_text
 
 C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
@@ -68,3 +73,47 @@ def test_the_document_of_the_worked_example():
 
 def test_the_svg(golden):
     golden("layout_tf32_b.svg", layout_svg(layout("mma.m16n8k8.tf32:B")) + "\n")
+
+
+def test_large_tiles_are_drawn_small_and_larger_ones_not_at_all():
+    large = layout_svg(layout("mma.m16n8k16.f16:A", tile="64x64"))
+    assert large.count("<title>(") == 4096
+    assert ">L5<" in large  # in the legend
+    assert ">r1.1<" not in large
+    with pytest.raises(UnsupportedError, match=r"a drawing of 131072 elements.*CSV"):
+        layout_svg(layout("mma.m16n8k8.tf32:C", tile="256x512"))
+
+
+def test_a_layout_can_be_drawn_beside_another():
+    canvas = Canvas("two")
+    value = layout("mma.m16n8k8.tf32:B")
+    draw_layout(canvas, value, 10, 20)
+    right = canvas.right
+    draw_layout(canvas, value, right + 10, 20)
+    assert canvas.right == 2 * right
+    assert ElementTree.fromstring(canvas.svg()).tag.endswith("svg")
+    assert slot_name(value, Slot(0, 1, 0)) == "r1"
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_plans_are_drawn(name):
+    plan = DRAWINGS[name]()
+    drawing = plan_svg(plan)
+    assert drawing == plan.to_svg() == plan._repr_svg_()
+    words = " ".join(ElementTree.fromstring(drawing).itertext())
+    assert f"{plan.chosen.name}: {plan.chosen.reason}" in words
+    assert ("round 0" in words) == (plan.chosen.matrix is not None)
+    if plan.chosen.matrix is not None:
+        assert "lane 1 takes word 1 of lane 2 and keeps it as word 2" in words
+    if plan.fold is not None:
+        assert "0, 2, 4, 6, 1, 3, 5, 7" in words
+
+
+def test_the_drawing_of_a_plan(golden):
+    golden("plan_tf32_direct.svg", rearrange(C, A, strategy="direct").to_svg() + "\n")
+
+
+def test_neighbouring_lanes_are_told_apart():
+    hues = [int(lane_colour(lane).removeprefix("hsl(").partition(",")[0]) for lane in range(32)]
+    assert min(abs(a - b) % 360 for a, b in itertools.pairwise(hues)) > 60
+    assert lane_colour(0, 0) != lane_colour(0, 1)

@@ -296,7 +296,7 @@ class Layout:
 
     def to_svg(self) -> str:
         """The drawing that notebooks show: the tile, coloured by lane."""
-        from regweave.views.rearrangement_svg import layout_svg
+        from regweave.views.layout_svg import layout_svg
 
         return layout_svg(self)
 

@@ -117,6 +117,15 @@ class Plan:
 
         return plan_document(self)
 
+    def to_svg(self) -> str:
+        """Both tiles coloured by lane, the coordination matrix and the strategy, as one `<svg>` element."""
+        from regweave.views.rearrangement_svg import plan_svg
+
+        return plan_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
     def __str__(self) -> str:
         return self.draw()
 

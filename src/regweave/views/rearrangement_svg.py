@@ -1,55 +1,64 @@
-"""A layout drawn as SVG: the tile as a grid, each cell saying which lane and register hold the element.
+"""A plan drawn as SVG: where the data is, where it has to be, and the rounds that bring it there.
 
-Cells of one lane share a colour, so that the shape of a fragment is seen at once; neighbouring lanes get
-distant hues. The drawing is one self-contained element without scripts, as notebooks want it.
+Both tiles in the colours of their lanes; below them the coordination matrix of the group, a row per lane
+and a column per round, each entry in the colour of the lane that it is taken from; then the strategy and
+its cost.
 """
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from regweave.rearrangement import Plan
+from regweave.views.canvas import Canvas, lane_colour
+from regweave.views.layout_svg import draw_layout
 
-from regweave.layouts import Layout
-
-_CELL_WIDTH, _CELL_HEIGHT, _MARGIN = 58, 26, 30
-_GOLDEN_ANGLE = 137.508  # degrees; consecutive lanes land far apart on the colour wheel
-
-
-def layout_svg(layout: Layout) -> str:
-    """The layout as one `<svg>` element; an element with several holders shows the first and a plus sign."""
-    rows, columns = layout.shape
-    width = _MARGIN + columns * _CELL_WIDTH + 1
-    height = 2 * _MARGIN + rows * _CELL_HEIGHT + 1
-    title = f"{escape(layout.name)}: {rows} x {columns} {escape(layout.dtype)}, lane.register"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="monospace" font-size="11" text-anchor="middle">',
-        f"<title>{title}</title>",
-        f'<text x="{_MARGIN}" y="16" font-size="13" text-anchor="start">{title}</text>',
-    ]
-    for column in range(columns):
-        parts.append(_label(_MARGIN + (column + 0.5) * _CELL_WIDTH, 2 * _MARGIN - 6, str(column)))
-    for row in range(rows):
-        top = 2 * _MARGIN + row * _CELL_HEIGHT
-        parts.append(_label(_MARGIN / 2, top + 17, str(row)))
-        parts += [_cell(layout, row, column, top) for column in range(columns)]
-    parts.append("</svg>")
-    return "\n".join(parts)
+_LEFT, _TOP, _GAP = 12, 20, 64
+_WIDTH, _HEIGHT = 76, 22
+_MOST_LANES, _MOST_ROUNDS = 64, 64
 
 
-def _cell(layout: Layout, row: int, column: int, top: float) -> str:
-    slots = layout.slots(row, column)
-    slot = slots[0]
-    left = _MARGIN + column * _CELL_WIDTH
-    part = f".{slot.part}" if layout.element_type.per_register > 1 else ""
-    text = f"{slot.lane}.{slot.register}{part}" + ("+" if len(slots) > 1 else "")
-    hue = slot.lane * _GOLDEN_ANGLE % 360
-    holders = "; ".join(f"lane {s.lane} register {s.register} part {s.part}" for s in slots)
-    return (
-        f'<g><title>({row}, {column}): {holders}</title><rect x="{left}" y="{top}" width="{_CELL_WIDTH}" '
-        f'height="{_CELL_HEIGHT}" fill="hsl({hue:.0f},60%,82%)" stroke="#666"/>'
-        f"{_label(left + _CELL_WIDTH / 2, top + 17, text)}</g>"
+def plan_svg(plan: Plan) -> str:
+    """The plan as one `<svg>` element."""
+    canvas = Canvas(f"{plan.source.name} -> {plan.destination.name}: {plan.chosen.name}")
+    draw_layout(canvas, plan.source, _LEFT, _TOP)
+    middle = canvas.right + 14
+    canvas.arrow(middle, _TOP + 60, _GAP - 30)
+    draw_layout(canvas, plan.destination, middle + _GAP - 14, _TOP)
+    top = canvas.bottom + 30
+    canvas.text(_LEFT, top, f"{plan.chosen.name}: {plan.chosen.reason}", size=13, bold=True)
+    canvas.text(
+        _LEFT,
+        top + 16,
+        f"{plan.cost} = {plan.cost.instructions} instructions on {plan.machine.title}",
+        faint=True,
     )
+    if plan.fold is not None:
+        order = ", ".join(map(str, plan.fold))
+        canvas.text(_LEFT, top + 32, f"true k at each position of the next operand: {order}")
+    matrix = plan.chosen.matrix
+    if matrix is not None and len(matrix.lanes) <= _MOST_LANES and matrix.rounds <= _MOST_ROUNDS:
+        _draw_matrix(canvas, plan, top + 44)
+    return canvas.svg()
 
 
-def _label(x: float, y: float, text: str) -> str:
-    return f'<text x="{x:g}" y="{y:g}">{text}</text>'
+def _draw_matrix(canvas: Canvas, plan: Plan, top: float) -> None:
+    matrix = plan.chosen.matrix
+    assert matrix is not None
+    left = _LEFT + 52
+    for number in range(matrix.rounds):
+        canvas.text(left + (number + 0.5) * _WIDTH, top, f"round {number}", size=10, middle=True, faint=True)
+    for at, (lane, row) in enumerate(zip(matrix.lanes, matrix.rows, strict=True)):
+        y = top + 8 + at * _HEIGHT
+        canvas.box(_LEFT, y, 46, _HEIGHT, lane_colour(lane, 0.3), f"lane {lane}", f"L{lane}")
+        for number, entry in enumerate(row):
+            x = left + number * _WIDTH
+            if entry is None:
+                canvas.box(x, y, _WIDTH, _HEIGHT, "#f4f4f4", "takes nothing")
+                continue
+            hint = (
+                f"lane {lane} takes word {entry.word} of lane {entry.peer} and keeps it as word {entry.keep}"
+            )
+            canvas.box(x, y, _WIDTH, _HEIGHT, lane_colour(entry.peer, 0.2), hint,
+                       f"L{entry.peer} w{entry.word} \u2192 w{entry.keep}")  # fmt: skip
+    canvas.text(
+        _LEFT, canvas.bottom + 16, "L lane that is asked, w word taken \u2192 word kept", size=10, faint=True
+    )

@@ -1,4 +1,4 @@
-"""Wherever a name is accepted, a pasted layout is: with suffixes, on the tile of the other side, on a given one."""
+"""Wherever a name is accepted, a pasted layout is: with suffixes, on a given tile or that of the other side."""
 
 import pytest
 
