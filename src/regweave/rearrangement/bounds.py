@@ -1,0 +1,72 @@
+"""How few exchanges there can be: bounds that hold for one-hop rounds, and for every sequence of exchanges.
+
+An exchange is one instruction in which every lane offers at most one word and takes at most one.
+
+*One hop.* Where words come straight from their holders, a lane takes from one lane at a time, so the busiest
+lane takes the sum over its peers of ceil(bytes / 4) words, remote bytes only.
+
+*Any sequence.* Lanes may relay what they took, and many may take what one offers, so only what must cross a
+cut counts. Each exchange brings a lane at most 32 bits, so a lane needs as many exchanges as words hold the
+elements that it lacks. And each exchange carries at most one word out of every lane: if the lanes of a set are
+the only holders of elements that others need, these elements leave it in no fewer exchanges than
+ceil(bits / (32 x lanes of the set)). For a set of one lane that is its own words; where elements have several
+holders, the sets that matter are the holders of each element.
+
+    >>> one_hop_minimum(relate(c_of_s8, b_of_s8)), lower_bound(relate(c_of_s8, b_of_s8))
+    (4, 4)
+
+Elements are counted once per lane, in the narrower of their types on the two sides: they may be narrowed
+before they travel and copied on arrival. Both bounds are per lane of the warp and for the whole tile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.layouts.elements import REGISTER_BITS
+from regweave.rearrangement.relation import Relation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def one_hop_minimum(relation: Relation) -> int:
+    """Rounds that no exchange without relays can undercut, each element taken from its nearest holder."""
+    lanes, elements = relation.lanes, relation.destination.elements
+    owner = np.arange(lanes)[:, None]
+    # by element, so that one which a lane needs in several slots is taken once
+    taken = np.broadcast_to(owner, (lanes, elements)).copy()
+    np.put_along_axis(taken, relation.destination.table, relation.peers, axis=1)
+    remote = taken != owner
+    pairs = (owner * lanes + taken)[remote]
+    counts = np.bincount(pairs, minlength=lanes * lanes).reshape(lanes, lanes)
+    return int((-(-counts * _bits(relation) // REGISTER_BITS)).sum(axis=1).max())
+
+
+def lower_bound(relation: Relation) -> int:
+    """Exchanges that no sequence can undercut, relays and broadcasts permitted."""
+    holds, needs = (
+        _members(layout.table, layout.elements) for layout in (relation.source, relation.destination)
+    )
+    bits = _bits(relation)
+    most = -(-int((needs & ~holds).sum(axis=1).max()) * bits // REGISTER_BITS)
+    # eight lanes to a byte: who holds and who needs each element
+    holders, needers = np.packbits(holds, axis=0).T, np.packbits(needs, axis=0).T
+    for members in np.unique(holders[(needers & ~holders).any(axis=1)], axis=0):
+        inside = ~(holders & ~members).any(axis=1)
+        leaving = int((inside & (needers & ~members).any(axis=1)).sum())
+        most = max(most, -(-leaving * bits // (REGISTER_BITS * int(np.unpackbits(members).sum()))))
+    return most
+
+
+def _members(table: NDArray[np.int64], elements: int) -> NDArray[np.bool_]:
+    """`[lanes, elements]`: whether a lane has the element in its row."""
+    members = np.zeros((len(table), elements), dtype=bool)
+    np.put_along_axis(members, table, values=True, axis=1)
+    return members
+
+
+def _bits(relation: Relation) -> int:
+    return min(relation.source.element_type.bits, relation.destination.element_type.bits)
