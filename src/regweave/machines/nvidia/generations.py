@@ -1,24 +1,54 @@
-"""NVIDIA's generations, from sm_75 (which has no tf32) to sm_120.
+"""NVIDIA's generations, from Volta (known by its layouts only) to Blackwell.
 
-Costs follow the throughput table of the CUDA programming guide: 64 results per clock and
-multiprocessor for integer, logic, select and byte-permute instructions, 32 for warp shuffles and
-shared-memory words. A step that runs at half the rate costs two issue slots.
+Costs follow the arithmetic throughput table of the CUDA guides, in results per clock and multiprocessor:
+64 for 32-bit logic, shifts, comparisons and selects on every generation here, 32 for warp shuffles and
+for conflict-free 32-bit words of shared memory. A step at half the rate costs two issue slots. From Ampere
+on the integer unit also packs two f32 into a register (F2FP, one instruction). Turing converts each one alone
+on a unit of 16 results per clock (F2F, four slots) and permutes the two together. Integers are narrowed
+two at a time by I2IP, one of the conversions that the table gives 16 per clock.
+
+    target           native packing of two f32        of two s32       shared memory of a block
+    sm_75            -                                I2IP s8, u8      64 KiB
+    sm_80            F2FP f16, bf16                   I2IP s8, u8      163 KiB
+    sm_86            F2FP f16, bf16                   I2IP s8, u8      99 KiB
+    sm_89 on         F2FP f16, bf16, e4m3, e5m2       I2IP s8, u8      99 KiB, sm_90a and sm_100a 227 KiB
+
+The packings were read from SASS, where each is one instruction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from regweave.machines.gpu import StepCosts, WarpMachine
 from regweave.machines.machine import RegisterClass
 from regweave.machines.nvidia.instructions import INSTRUCTIONS
+from regweave.machines.nvidia.movements import LAYOUTS
 
 _COSTS = StepCosts(
     shuffle=2, select=1, permute=1, move=1, logic=1, test=1, convert=1, shared_store=2, shared_load=2
 )
+_NARROW_INTEGERS = {"pack_s8": 4, "pack_u8": 4}
+# two F2F at 16 per clock, one PRMT
+_TURING_COSTS = {"pack_f16": 9, **_NARROW_INTEGERS}
 # R255 reads as zero, so 255 can be handed out
 _GENERAL = RegisterClass("general", "r", tuple(f"R{number}" for number in range(255)), 32)
 
+_TURING = ("pack_f16", "pack_s8", "pack_u8")
+_AMPERE = (*_TURING, "pack_bf16")
+_ADA = (*_AMPERE, "pack_e4m3", "pack_e5m2")
+_SHUFFLE = ("shuffle",)
+_TRANSPOSE = ("shuffle", "movmatrix")
 
-def _generation(name: str, title: str, shared_kilobytes: int, packings: set[str]) -> WarpMachine:
+
+def _generation(
+    name: str,
+    title: str,
+    shared_kilobytes: int,
+    packings: tuple[str, ...],
+    exchanges: tuple[str, ...] = _TRANSPOSE,
+    opcode_costs: Mapping[str, int] = _NARROW_INTEGERS,
+) -> WarpMachine:
     return WarpMachine(
         name=name,
         family="nvidia",
@@ -28,22 +58,27 @@ def _generation(name: str, title: str, shared_kilobytes: int, packings: set[str]
         costs=_COSTS,
         shuffle_widths=(2, 4, 8, 16, 32),
         packings=frozenset(packings),
-        exchanges=frozenset({"shuffle", "movmatrix"}),
+        exchanges=frozenset(exchanges),
         shared_bytes=shared_kilobytes << 10,
         shared_banks=32,
         shared_widths=(4, 8, 16),
         instructions=INSTRUCTIONS.on(name),
+        layouts=LAYOUTS.on(name),
+        opcode_costs=opcode_costs,
     )
 
 
-_HALF = {"pack_f16"}
-_BOTH = {"pack_f16", "pack_bf16"}
-
 # kilobytes of shared memory that one block can have
-SM_75 = _generation("sm_75", "NVIDIA Turing", 64, _HALF)
-SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 163, _BOTH)
-SM_90A = _generation("sm_90a", "NVIDIA Hopper (H100, H200)", 227, _BOTH)
-SM_100A = _generation("sm_100a", "NVIDIA Blackwell (B200)", 227, _BOTH)
-SM_120 = _generation("sm_120", "NVIDIA Blackwell (RTX 50)", 99, _BOTH)
+SM_70 = _generation("sm_70", "NVIDIA Volta (V100)", 96, ("pack_f16",), _SHUFFLE, {"pack_f16": 9})
+SM_75 = _generation("sm_75", "NVIDIA Turing (RTX 20)", 64, _TURING, opcode_costs=_TURING_COSTS)
+SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 163, _AMPERE)
+SM_86 = _generation("sm_86", "NVIDIA Ampere (RTX 30)", 99, _AMPERE)
+SM_89 = _generation("sm_89", "NVIDIA Ada (RTX 40, L40)", 99, _ADA)
+SM_90A = _generation("sm_90a", "NVIDIA Hopper (H100, H200)", 227, _ADA)
+SM_100A = _generation("sm_100a", "NVIDIA Blackwell (B200)", 227, _ADA)
+SM_120 = _generation("sm_120", "NVIDIA Blackwell (RTX 50)", 99, _ADA)
+SM_120A = _generation("sm_120a", "NVIDIA Blackwell (RTX 50), all of its features", 99, _ADA)
 
-MACHINES = {machine.name: machine for machine in (SM_75, SM_80, SM_90A, SM_100A, SM_120)}
+MACHINES = {
+    machine.name: machine for machine in (SM_70, SM_75, SM_80, SM_86, SM_89, SM_90A, SM_100A, SM_120, SM_120A)
+}
