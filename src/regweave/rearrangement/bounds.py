@@ -7,8 +7,8 @@ lane takes the sum over its peers of ceil(bytes / 4) words, remote bytes only.
 
 *Any sequence.* Lanes may relay what they took, and many may take what one offers, so only what must cross a
 cut counts. Each exchange brings a lane at most 32 bits, so a lane needs as many exchanges as words hold the
-elements that it lacks. And each exchange carries at most one word out of every lane: if the lanes of a set are
-the only holders of elements that others need, these elements leave it in no fewer exchanges than
+elements that it lacks. And each exchange carries at most one word out of every lane: if the lanes of a set
+are the only holders of elements that others need, these elements leave it in no fewer exchanges than
 ceil(bits / (32 x lanes of the set)). For a set of one lane that is its own words; where elements have several
 holders, the sets that matter are the holders of each element.
 
