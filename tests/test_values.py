@@ -96,3 +96,49 @@ def test_operators_can_be_sent_to_other_processes():
 
     for op in (Relu(), Clip(0, 6)):
         assert pickle.loads(pickle.dumps(op)) == op
+
+
+def test_fields_made_by_factories_by_name_and_before_use():
+    @frozen
+    class Box:
+        """Defaults of all kinds."""
+
+        size: int = dataclasses.field(kw_only=True)
+        items: list = dataclasses.field(default_factory=list)
+        inner: dict = dataclasses.field(default_factory=dict, init=False)
+        seen: int = dataclasses.field(default=0, repr=False)
+
+        def __post_init__(self):
+            assert self.size > 0
+
+    first, second = Box(size=1), Box([2], 5, size=2)
+    assert (first.items, first.seen, second.items, second.seen) == ([], 0, [2], 5)
+    assert first.items is not Box(size=1).items
+    assert first.inner is not second.inner
+    assert Box.seen == 0
+    assert not hasattr(Box, "items")
+    assert str(second) == f"{Box.__qualname__}(size=2, items=[2], inner={{}})"
+    for wrong in (lambda: Box(), lambda: Box([], 0, {}, size=1), lambda: Box(colour=1, size=1)):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(AssertionError):
+        Box(size=0)
+
+
+def test_the_standard_library_s_classes_may_inherit():
+    @frozen
+    class Base:
+        x: int
+
+    @dataclasses.dataclass(frozen=True)
+    class Theirs(Base):
+        y: int
+
+    @frozen
+    class Ours(Theirs):
+        z: int
+
+    assert Ours(1, 2, 3) == Ours(z=3, y=2, x=1)
+    assert Theirs(1, 2).x == Base(1).x
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Ours(1, 2, 3).z = 4  # type: ignore[misc]

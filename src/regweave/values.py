@@ -8,16 +8,17 @@
     Panel(0, 64) == Panel(0, 64)          # and it hashes and prints as a frozen dataclass does
 
 `dataclasses` compiles six methods for every class, 0.4 ms each time a process starts; for the classes that a
-cascade needs that is as much as all its other work. Here comparing, hashing and printing are shared by all
-classes, and a class that adds no fields to another one compiles nothing. For the classes that every process
-needs; the others are plain `dataclass(frozen=True)`.
+cascade needs that is as much as all its other work. Here comparing, hashing, printing and refusing are shared
+by all classes, and the one method that is worth compiling, `__init__`, is compiled when a class makes its
+first object: of the classes that a process loads, half never do. For the classes that every process needs;
+the others are plain `dataclass(frozen=True)`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
@@ -34,11 +35,10 @@ def frozen(cls: Any = None, /, *, eq: bool = True) -> Any:
 
 
 def _make(cls: type[T], eq: bool) -> type[T]:
-    shared: dict[str, Any] = {"__repr__": _show}
-    if is_dataclass(cls) and not _adds_fields(cls):
-        shared |= {"__setattr__": _refuse, "__delattr__": _refuse}
-    else:
-        cls = dataclass(frozen=True, eq=False, repr=False)(cls)
+    shared: dict[str, Any] = {"__repr__": _show, "__setattr__": _refuse, "__delattr__": _refuse}
+    if not is_dataclass(cls) or _adds_fields(cls):
+        _take_fields(cls)
+        shared["__init__"] = _first_init(cls)
     if eq:
         compared = tuple(entry.name for entry in fields(cls) if entry.compare)  # type: ignore[arg-type]
         shared |= {"__eq__": _equal, "__hash__": _hash, "__compared__": compared}
@@ -46,6 +46,74 @@ def _make(cls: type[T], eq: bool) -> type[T]:
         if name not in vars(cls):
             setattr(cls, name, method)
     return cls
+
+
+def _first_init(cls: Any) -> Callable[..., None]:
+    """An `__init__` that puts the compiled one in its own place."""
+
+    def init(self: Any, /, *args: Any, **named: Any) -> None:
+        cls.__init__ = _compiled_init(cls)
+        cls.__init__(self, *args, **named)
+
+    return init
+
+
+def _compiled_init(cls: Any) -> Callable[..., None]:
+    """The method that takes the fields; it writes past `__setattr__`, which refuses."""
+    taken, by_name, body = ["self"], ["*"], ["values = self.__dict__"]
+    names: dict[str, Any] = {"MISSING": MISSING}
+    for entry in fields(cls):
+        name, value = entry.name, entry.name
+        if entry.default_factory is not MISSING:
+            names[f"make_{name}"] = entry.default_factory
+            value = f"make_{name}() if {name} is MISSING else {name}" if entry.init else f"make_{name}()"
+            default = "=MISSING"
+        elif entry.default is not MISSING:
+            names[f"default_{name}"] = entry.default
+            default = f"=default_{name}"
+        else:
+            default = ""
+        if entry.init:
+            (by_name if entry.kw_only else taken).append(name + default)
+            body.append(f"values[{name!r}] = {value}")
+        elif entry.default_factory is not MISSING:
+            body.append(f"values[{name!r}] = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    parameters = ", ".join(taken + by_name if len(by_name) > 1 else taken)
+    exec(f"def __init__({parameters}):\n " + "\n ".join(body), names)
+    names["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
+    return names["__init__"]
+
+
+@dataclass(frozen=True)
+class _Example:
+    """A frozen dataclass, to be told as one of which others are made."""
+
+
+def _take_fields(cls: Any) -> None:
+    """What `dataclass(frozen=True)` notes about a class and its fields, without any methods.
+
+    A class of the same fields but without bases is made a dataclass that is not frozen: `dataclass` would
+    compile two methods that refuse for one that is, and refuse to make one that is not of frozen bases.
+    """
+    own = vars(cls)
+    kinds = inspect.get_annotations(cls)
+    body = {name: own[name] for name in ("__module__", "__doc__", *kinds) if name in own}
+    alone: Any = dataclass(init=False, eq=False, repr=False)(
+        type(cls.__name__, (), body | {"__annotations__": kinds})
+    )
+    known: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        known |= getattr(base, "__dataclass_fields__", {})
+    for name in kinds:
+        if isinstance(own.get(name), Field):
+            if name in vars(alone):
+                setattr(cls, name, vars(alone)[name])
+            else:
+                delattr(cls, name)
+    cls.__dataclass_fields__ = known | alone.__dataclass_fields__
+    cls.__dataclass_params__ = _Example.__dataclass_params__  # type: ignore[attr-defined]
 
 
 def _adds_fields(cls: type) -> bool:
