@@ -29,6 +29,7 @@ from regweave.layouts import Layout
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.notations import is_notation, read_notation
 from regweave.machines.ondemand import OnDemand
+from regweave.machines.user import read_user_file, split_name
 
 # each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
 _FAMILIES = ("nvidia", "amd", "x86.tiles", "arm")
@@ -55,10 +56,25 @@ def fragment_names(machine: WarpMachine | None = None) -> tuple[str, ...]:
 
 
 def find_machine(name: str) -> WarpMachine:
-    """The machine called `name`, or that of the file `name` (`own.toml`).
+    """The machine called `name`, or the one that a file describes (`own.toml`).
 
-    Raises InputError with the nearest names if there is none.
+    Raises InputError with the nearest names if there is none, or naming the fault of the file.
     """
+    part = split_name(name)
+    if part is None:
+        return _catalogued_machine(name)
+    file, rest = part
+    machine = read_user_file(file, _catalogued_machine).machine
+    if machine is None or rest not in ("", machine.name):
+        raise InputError(
+            f"no machine {rest!r} in {file}" if rest else f"no machine in {file}",
+            where="machine",
+            expected="[machine] with its name" if machine is None else machine.name,
+        )
+    return machine
+
+
+def _catalogued_machine(name: str) -> WarpMachine:
     for family in _families():
         if name in family.MACHINES:
             return family.MACHINES[name]
@@ -86,6 +102,8 @@ def find_layout(name: str, machine: WarpMachine | None = None, tile: tuple[int, 
         if tile is not None and found.count("^T") % 2 == 1:
             tile = tile[1], tile[0]
         layout = read_notation(base, tile)
+    elif part := split_name(base):
+        layout = read_user_file(part[0], _catalogued_machine).layout(part[1], machine)
     else:
         layout = _find(base, name, machine)
     for suffix in found:
@@ -98,6 +116,8 @@ def find_instruction(name: str, machine: WarpMachine | None = None) -> MatrixIns
 
     Raises InputError with the nearest names if there is none, UnsupportedError if `machine` lacks it.
     """
+    if part := split_name(name):
+        return read_user_file(part[0], _catalogued_machine).instruction(part[1], machine)
     for instructions, _ in chain([] if machine is None else _tables(machine), _tables()):
         found = instructions.resolve(name)
         if found is not None:

@@ -5,6 +5,7 @@ import pytest
 from regweave.errors import InputError, UnsupportedError
 from regweave.machines.amd import GFX90A, GFX906, GFX942, GFX950, GFX1100, GFX1200, INSTRUCTIONS, MACHINES
 from regweave.machines.catalogue import find_instruction, find_layout, find_machine, fragment_names
+from regweave.programs.opcodes import OPCODES
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=list(MACHINES))
@@ -15,7 +16,10 @@ def test_machines(machine):
         assert machine.native(name)
         # its mnemonic alone means its own form
         assert machine.name in find_instruction(name.partition(".")[0], machine).support
-    assert all(cost > 1 for cost in machine.opcode_costs.values())
+    assert machine.cost("row_move", "shuffle") == 1
+    assert all(machine.cost(name, "convert") >= 1 for name in machine.packings)
+    assert machine.opcode_costs.keys() <= OPCODES.keys() | {"pack_e4m3fnuz", "pack_e5m2fnuz"}
+    assert ("lane_swap" in machine.opcode_costs) == ("permlane16_swap" in machine.exchanges)
 
 
 def test_facts():
@@ -24,6 +28,9 @@ def test_facts():
     assert GFX90A.register_class("vector").alignment == 2
     assert not any(name.startswith("v_mfma") for name in GFX906.instructions)
     assert (GFX942.lanes, GFX1100.lanes) == (64, 32)
+    # which lanes a 16-byte load serves together
+    assert GFX942.shared_phase("load", 16) == (1, 2, 20)
+    assert GFX950.shared_phase("load", 16) == (1, 2, 12, 20)
     # a wave of 64 cannot exchange across its halves on RDNA
     assert [name for name, machine in MACHINES.items() if "shuffle" not in machine.exchanges] == [
         "gfx1100_w64",

@@ -48,6 +48,13 @@ def _registers(accumulation: bool, aligned: bool, scalars: int) -> tuple[Registe
 
 _DPP = ("dpp_quad_perm", "dpp_row_ror", "dpp_row_mirror", "dpp_row_half_mirror")
 _DPP_10 = (*_DPP, "dpp_row_share", "dpp_row_xmask", "dpp8", "permlane16", "permlanex16")
+# the opcodes of moves between lanes that are vector instructions, by an exchange that they stand for
+_MOVES = {
+    "dpp_quad_perm": "row_move",
+    "permlane16": "row_permute",
+    "permlane32_swap": "lane_swap",
+    "permlane64": "half_swap",
+}
 _INTEGERS = {"pack_s8": 4, "pack_u8": 4}
 _HALVES = {"pack_f16": 3, "pack_bf16": 9}
 
@@ -65,9 +72,10 @@ def _generation(
     scalars: int = 102,
     shared_kilobytes: int = 64,
     shared_banks: int = 32,
+    wide_load: tuple[int, ...] = (),
 ) -> WarpMachine:
     """A machine; `packings` are opcodes with their issue slots, `endings` those that its instructions' names
-    have beyond their mnemonics."""
+    have beyond their mnemonics, `wide_load` the lanes that `ds_read_b128` serves in one phase."""
     own = INSTRUCTIONS.on(name)
     # the mnemonic alone means the machine's own form
     bare = {key.removesuffix(ending): key for ending in endings for key in own if key.endswith(ending)}
@@ -85,7 +93,11 @@ def _generation(
         shared_banks=shared_banks,
         shared_widths=(4, 8, 16),
         instructions=OnDemand(own.entries, own.aliases | bare),
-        opcode_costs={opcode: slots for opcode, slots in packings.items() if slots != _COSTS.convert},
+        opcode_costs={
+            **{opcode: slots for opcode, slots in packings.items() if slots != _COSTS.convert},
+            **{opcode: 1 for exchange, opcode in _MOVES.items() if exchange in exchanges},
+        },
+        shared_phases={("load", 16): wide_load} if wide_load else {},
     )
 
 
@@ -101,6 +113,7 @@ GFX90A = _generation(
     _HALVES | _INTEGERS,
     accumulation=True,
     aligned=True,
+    wide_load=(1, 2, 20),
 )
 GFX942 = _generation(
     "gfx942",
@@ -111,6 +124,7 @@ GFX942 = _generation(
     (".fnuz",),
     accumulation=True,
     aligned=True,
+    wide_load=(1, 2, 20),
 )
 GFX950 = _generation(
     "gfx950",
@@ -122,6 +136,7 @@ GFX950 = _generation(
     aligned=True,
     shared_kilobytes=160,
     shared_banks=64,
+    wide_load=(1, 2, 12, 20),
 )
 GFX1100 = _generation(
     "gfx1100", "AMD RDNA 3 (RX 7900)", 32, ("shuffle", *_DPP_10), _HALVES | _INTEGERS, scalars=106

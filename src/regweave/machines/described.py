@@ -1,0 +1,188 @@
+"""A layout as somebody writes it down in a few keys, and what can be wrong with it.
+
+    tile = [4, 4]                       rows, columns
+    type = "f32"
+    lane = [[0, 1], [0, 2]]             what each bit of the lane's number adds: [rows, columns], by xor
+    item = [[1, 0], [2, 0]]             the same for the number of the element within its lane
+
+Instead of `lane` and `item`, `elements` lists everything: `elements[lane][item] = [row, column]`. An operand
+of an instruction may also write its bits as coordinates (`lane = "n0-1"`, `item = "m0-1"`, see
+`machines.coordinates`). `axes = ["m", "n"]` names rows and columns. Every element must be held once;
+`replicated = true` allows several holders.
+
+Mistakes are errors that name the slot: which lane and item hold an element outside the tile, or one that
+another slot holds already; which element nobody holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from regweave.errors import InputError, nearest_names
+from regweave.layouts import Basis, Layout
+from regweave.layouts.linear import table_of
+from regweave.layouts.numbers import check_slots, whole_pair
+from regweave.machines.coordinates import fragment
+from regweave.machines.gpu import OPERAND_AXES, operand_tile
+
+_SLOTS = {"lane", "item", "elements"}
+
+
+def check_keys(values: Any, known: Iterable[str], where: str, required: Iterable[str] = ()) -> None:
+    """InputError unless `values` is a table with known keys only and all required ones."""
+    known = set(known)
+    if not isinstance(values, Mapping):
+        raise InputError(f"{values!r} is no table", where=where, expected="keys " + ", ".join(sorted(known)))
+    for key in values:
+        if key not in known:
+            raise InputError(
+                f"unknown key {key!r}",
+                where=where,
+                expected="one of " + ", ".join(sorted(known)),
+                nearest=nearest_names(key, known),
+            )
+    for key in required:
+        if key not in values:
+            raise InputError(f"no {key}", where=where, expected=f"{key} = ...")
+
+
+def read_text(values: Mapping[str, Any], key: str, where: str) -> str:
+    """The text under a key; InputError for anything else."""
+    if isinstance(values[key], str):
+        return values[key]
+    raise InputError(f"{key} = {values[key]!r}", where=where, expected="text")
+
+
+def read_names(values: Mapping[str, Any], key: str, where: str) -> list[str]:
+    """The list of texts under a key; InputError for anything else."""
+    names = values[key]
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return names
+    raise InputError(f"{key} = {names!r}", where=where, expected="a list of names")
+
+
+def read_number(values: Mapping[str, Any], key: str, where: str) -> int:
+    """The whole number, 1 or more, under a key; InputError for anything else."""
+    if type(values[key]) is int and values[key] >= 1:
+        return values[key]
+    raise InputError(f"{key} = {values[key]!r}", where=where, expected="a whole number, 1 or more")
+
+
+def read_numbers(values: Mapping[str, Any], key: str, where: str) -> tuple[int, ...]:
+    """The list of whole numbers, 1 or more, under a key; InputError for anything else."""
+    if not isinstance(values[key], list):
+        raise InputError(f"{key} = {values[key]!r}", where=where, expected="a list of whole numbers")
+    return tuple(read_number({key: value}, key, where) for value in values[key])
+
+
+def read_table(values: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """The table under a key, empty if there is none; InputError for anything else."""
+    table = values.get(key, {})
+    if isinstance(table, Mapping):
+        return table
+    raise InputError(f"{key} = {table!r}", where=where, expected=f"a table {key}")
+
+
+def described_layout(values: Any, name: str, where: str) -> Layout:
+    """The layout `name` from its keys; InputError naming the slot or key at fault."""
+    check_keys(values, {"tile", "type", "axes", "replicated"} | _SLOTS, where, ("tile", "type"))
+    shape = whole_pair(values["tile"], where, "tile = [rows, columns]")
+    axes = values.get("axes", ["row", "column"])
+    if not (isinstance(axes, list) and len(axes) == 2 and all(isinstance(axis, str) for axis in axes)):
+        raise InputError(f"axes = {axes!r}", where=where, expected='two names, like ["m", "k"]')
+    return _layout(values, name, where, shape, (axes[0], axes[1]))
+
+
+def described_operand(
+    values: Any, name: str, where: str, operand: str, sizes: tuple[int, int, int], blocks: int
+) -> Layout:
+    """The layout of operand A, B, C or D of an instruction with these sizes (m, n, k) and blocks."""
+    check_keys(values, {"type", "replicated"} | _SLOTS, where, ("type",))
+    lane, item = values.get("lane"), values.get("item")
+    if isinstance(lane, str) and isinstance(item, str):
+        layout = fragment(name, operand, sizes, read_text(values, "type", where), lane, item, blocks)
+        _check_overlap(layout, values, where)
+        return layout
+    return _layout(values, name, where, operand_tile(operand, sizes, blocks), OPERAND_AXES[operand])
+
+
+def _layout(
+    values: Mapping[str, Any], name: str, where: str, shape: tuple[int, int], axes: tuple[str, str]
+) -> Layout:
+    given = _SLOTS & set(values)
+    if given not in ({"elements"}, {"lane", "item"}):
+        raise InputError(
+            "slots by " + (" and ".join(sorted(given)) or "nothing"),
+            where=where,
+            expected="either lane and item, or elements",
+        )
+    if "elements" in given:
+        _check_rows(values["elements"], where)
+        layout = Layout.explicit(name, shape, read_text(values, "type", where), values["elements"], axes)
+    else:
+        basis = Basis(_bits(values["lane"], "lane", where), _bits(values["item"], "item", where))
+        check_slots(1 << len(basis.lane) + len(basis.item), where)
+        _check_inside(basis, shape, where)
+        layout = Layout(name, shape, read_text(values, "type", where), table_of(basis, shape[1]), axes)
+    _check_overlap(layout, values, where)
+    return layout
+
+
+def _bits(values: Any, key: str, where: str) -> tuple[tuple[int, int], ...]:
+    expected = "a list of [rows, columns], one for each bit"
+    if not isinstance(values, list):
+        raise InputError(f"{key} = {values!r}", where=where, expected=expected)
+    return tuple(
+        whole_pair(pair, f"{where}, {key} bit {bit}", "[rows, columns]") for bit, pair in enumerate(values)
+    )
+
+
+def _check_rows(elements: Any, where: str) -> None:
+    if not (isinstance(elements, list) and elements and all(isinstance(row, list) for row in elements)):
+        raise InputError("elements is no table", where=where, expected="elements[lane][item] = [row, column]")
+    for lane, row in enumerate(elements):
+        if len(row) != len(elements[0]):
+            raise InputError(
+                f"lane {lane} has {len(row)} items, lane 0 {len(elements[0])}",
+                where=where,
+                expected="equally many items for each lane",
+            )
+        for item, pair in enumerate(row):
+            whole_pair(pair, f"{where}, lane {lane} item {item}", "[row, column]")
+
+
+def _check_inside(basis: Basis, shape: tuple[int, int], where: str) -> None:
+    """InputError naming the first slot that leaves the tile, whose sizes need not be powers of two."""
+    # with a column count of 0 only columns remain of the element's number, with columns left out only rows
+    columns = table_of(basis, 0)
+    rows = table_of(Basis(*(tuple((row, 0) for row, _ in part) for part in (basis.lane, basis.item))), 1)
+    outside = np.argwhere((rows < 0) | (rows >= shape[0]) | (columns < 0) | (columns >= shape[1]))
+    if outside.size:
+        lane, item = (int(number) for number in outside[0])
+        raise InputError(
+            f"lane {lane} item {item} holds ({int(rows[lane, item])}, {int(columns[lane, item])})",
+            where=where,
+            expected=f"an element of the {shape[0]} x {shape[1]} tile",
+        )
+
+
+def _check_overlap(layout: Layout, values: Mapping[str, Any], where: str) -> None:
+    if values.get("replicated") is True or layout.bijective:
+        return
+    if values.get("replicated", False) is not False:
+        raise InputError(f"replicated = {values['replicated']!r}", where=where, expected="true or false")
+    flat = layout.table.ravel()
+    _, first = np.unique(flat, return_index=True)
+    again = int(np.setdiff1d(np.arange(flat.size), first)[0])
+    lane, item = divmod(again, layout.items)
+    row, column = divmod(int(flat[again]), layout.shape[1])
+    other = divmod(int(np.flatnonzero(flat == flat[again])[0]), layout.items)
+    raise InputError(
+        f"lane {lane} item {item} holds ({row}, {column}), as lane {other[0]} item {other[1]} does",
+        where=where,
+        expected="every element once",
+        fix="write replicated = true if several slots hold it",
+    )

@@ -1,0 +1,167 @@
+"""Machines, instructions and layouts of the user's own, from a TOML file.
+
+    [layouts.board]                         # board.toml:board
+    tile = [4, 4]
+    type = "f32"
+    lane = [[0, 1], [0, 2]]
+    item = [[1, 0], [2, 0]]
+
+    [instructions.dot4]                     # board.toml:dot4:A
+    sizes = [4, 4, 4]                       # m, n, k
+    A = { type = "f16", lane = "m0-1", item = "k0-1" }
+    B = { type = "f16", lane = "n0-1", item = "k0-1" }
+    D = { type = "f32", lane = "n0-1", item = "m0-1" }
+
+    [machine]                               # --machine board.toml
+    name = "board"
+    like = "sm_80"                          # what is not said is as there
+    lanes = 4
+    costs = { shuffle = 3 }
+
+Each part may be left out. A file stands wherever a name does: `board.toml:board`, `board.toml:dot4:A^T`.
+Where the machine comes from the file, its instructions are found by their bare names too.
+
+An instruction may also have `mnemonic` (its own name otherwise), `blocks`, and `machines`, a list of names
+without which any machine will do. C lies where D lies unless it is given; A and B may be missing where
+they are not in registers. How a layout is written down is said in `machines.described`.
+
+A machine may change `title`, `lanes`, `registers`, `costs`, `shuffle_widths`, `packings`, `exchanges`,
+`opcode_costs`, `shared_bytes`, `shared_banks` and `shared_widths`. It keeps those instructions of its model
+that its lanes can execute.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.layouts import Layout
+from regweave.machines.derived import derived_machine
+from regweave.machines.described import (
+    check_keys,
+    described_layout,
+    described_operand,
+    read_names,
+    read_number,
+    read_numbers,
+    read_table,
+    read_text,
+)
+from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction, WarpMachine
+
+_ENDING = ".toml"
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """What a file describes; `machine` is None if it describes none."""
+
+    path: str
+    layouts: Mapping[str, Layout]
+    instructions: Mapping[str, MatrixInstruction]
+    machine: WarpMachine | None
+
+    def layout(self, name: str, machine: WarpMachine | None) -> Layout:
+        """The layout `name` or `instruction:operand`.
+
+        Raises InputError with the file's names if there is none, UnsupportedError if `machine` is not one of
+        those that the instruction names.
+        """
+        if name in self.layouts:
+            return self.layouts[name]
+        instruction, _, operand = name.rpartition(":")
+        if operand not in getattr(self.instructions.get(instruction), "fragments", ()):
+            names = [*self.layouts]
+            for key, entry in self.instructions.items():
+                names += [f"{key}:{letter}" for letter in entry.fragments]
+            raise self._unknown("layout", name, names)
+        return self.instruction(instruction, machine).fragments[operand]
+
+    def instruction(self, name: str, machine: WarpMachine | None) -> MatrixInstruction:
+        """The instruction `name`; errors as for layouts."""
+        if name not in self.instructions:
+            raise self._unknown("instruction", name, [*self.instructions])
+        entry = self.instructions[name]
+        if machine is not None and entry.support and machine.name not in entry.support:
+            raise UnsupportedError(
+                f"{machine.name} has no {name}",
+                where=self.path,
+                expected="one of " + ", ".join(entry.support),
+            )
+        return entry
+
+    def _unknown(self, kind: str, name: str, names: list[str]) -> InputError:
+        return InputError(
+            f"no {kind} {name!r} in {self.path}",
+            expected="one of " + ", ".join(names) if names else "a file that has some",
+            nearest=nearest_names(name, names),
+        )
+
+
+def split_name(name: str) -> tuple[str, str] | None:
+    """(file, the rest) of a name that begins with a TOML file, or None."""
+    start, ending, rest = name.partition(_ENDING)
+    if not ending or (rest and not rest.startswith(":")):
+        return None
+    return start + ending, rest[1:]
+
+
+def read_user_file(path: str, find_machine: Callable[[str], WarpMachine]) -> UserFile:
+    """The contents of a file; `find_machine` finds the machine that the file's own is like.
+
+    Raises InputError naming the place for anything that cannot be read or does not hold together.
+    """
+    file = Path(path)
+    try:
+        status = file.stat()
+        return _read(path, status.st_mtime_ns, status.st_size, find_machine)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot read {path}: {reason}", expected="a TOML file") from None
+
+
+@lru_cache(maxsize=32)
+def _read(path: str, changed: int, size: int, find_machine: Callable[[str], WarpMachine]) -> UserFile:
+    """The file in the state that its time of change and size stand for."""
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"no TOML: {error}", where=path) from None
+    check_keys(values, ("layouts", "instructions", "machine"), path)
+    layouts = {
+        name: described_layout(entry, f"{path}:{name}", f"{path}, layouts.{name}")
+        for name, entry in read_table(values, "layouts", path).items()
+    }
+    instructions = {
+        name: _instruction(entry, name, f"{path}, instructions.{name}")
+        for name, entry in read_table(values, "instructions", path).items()
+    }
+    machine = None
+    if "machine" in values:
+        machine = derived_machine(values["machine"], f"{path}, machine", instructions, find_machine)
+    return UserFile(path, layouts, instructions, machine)
+
+
+def _instruction(values: Any, name: str, where: str) -> MatrixInstruction:
+    check_keys(values, {"mnemonic", "sizes", "blocks", "machines", *OPERAND_AXES}, where, ("sizes", "D"))
+    sizes = read_numbers(values, "sizes", where)
+    if len(sizes) != 3:
+        raise InputError(f"sizes = {values['sizes']!r}", where=where, expected="three numbers: m, n, k")
+    m, n, k = sizes
+    blocks = read_number(values, "blocks", where) if "blocks" in values else 1
+    machines = read_names(values, "machines", where) if "machines" in values else []
+    mnemonic = read_text(values, "mnemonic", where) if "mnemonic" in values else name
+    fragments = {}
+    for operand in OPERAND_AXES:
+        described = values.get(operand, values["D"] if operand == "C" else None)
+        if described is not None:
+            place = f"{where}, {operand}"
+            fragments[operand] = described_operand(
+                described, f"{name}:{operand}", place, operand, (m, n, k), blocks
+            )
+    return MatrixInstruction(name, mnemonic, m, n, k, dict.fromkeys(machines, "native"), fragments, blocks)
