@@ -35,7 +35,8 @@ class StepCosts:
     `shuffle` is a 32-bit exchange between lanes; `select` a choice between two registers by a
     predicate; `permute` a byte permute; `move` a register copy; `logic` integer arithmetic, bit
     operations and shifts; `test` setting a predicate; `convert` packing two f32 into one register;
-    `shared_store` and `shared_load` 32 bits per lane without bank conflicts.
+    `shared_store` and `shared_load` 32 bits per lane without bank conflicts; `barrier` waiting for the other
+    lanes of the warp.
     """
 
     shuffle: int
@@ -47,6 +48,7 @@ class StepCosts:
     convert: int
     shared_store: int
     shared_load: int
+    barrier: int = 1
 
     def __post_init__(self) -> None:
         for entry in fields(self):

@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from regweave.machines.gpu import StepCosts
-from regweave.programs import Program
+from regweave.programs import OPCODES, Program
+from regweave.programs.signatures import words_of
 
 _RESOURCES = {
     "exchanges": "shuffle",
@@ -21,12 +22,19 @@ _RESOURCES = {
     "converts": "convert",
     "logic": "logic",
     "tests": "test",
+    "shared_stores": "shared_store",
+    "shared_loads": "shared_load",
+    "barriers": "barrier",
 }
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions of each kind, for one lane (and so for the warp)."""
+    """Instructions of each kind, for one lane (and so for the warp).
+
+    Loads and stores of shared memory move up to 16 bytes at once, and take issue slots for each of the
+    `shared_words` words of 4 bytes that they move.
+    """
 
     exchanges: int = 0
     selects: int = 0
@@ -35,11 +43,15 @@ class Cost:
     converts: int = 0
     logic: int = 0
     tests: int = 0
+    shared_stores: int = 0
+    shared_loads: int = 0
+    barriers: int = 0
+    shared_words: int = 0
 
     @property
     def instructions(self) -> int:
         """All instructions."""
-        return sum(getattr(self, field.name) for field in fields(self))
+        return sum(getattr(self, name) for name in _RESOURCES)
 
     @property
     def hoistable(self) -> int:
@@ -48,10 +60,14 @@ class Cost:
 
     def slots(self, costs: StepCosts) -> int:
         """Issue slots on a machine."""
-        return sum(getattr(self, name) * getattr(costs, resource) for name, resource in _RESOURCES.items())
+        slots = 0
+        for name, resource in _RESOURCES.items():
+            slots += getattr(self, name) * getattr(costs, resource)
+        wide = self.shared_words - self.shared_stores - self.shared_loads
+        return slots + wide * costs.shared_load
 
     def __str__(self) -> str:
-        named = [(getattr(self, field.name), field.name) for field in fields(self)]
+        named = [(getattr(self, name), name.replace("_", " ")) for name in _RESOURCES]
         return ", ".join(f"{count} {name}" for count, name in named if count) or "nothing"
 
 
@@ -64,4 +80,5 @@ def cost_of(program: Program, moves: int = 0) -> Cost:
     constants = {step.operands[0] for step, _ in program.walk() if step.opcode == "rotate_right"}
     counts = {name: count[resource] for name, resource in _RESOURCES.items()}
     counts["moves"] += moves + len(constants)  # a packed look-up constant lies in a register of its own
-    return Cost(**counts)
+    accesses = (step for step, _ in program.walk() if OPCODES[step.opcode].symbol == "shared")
+    return Cost(**counts, shared_words=sum(words_of(step) for step in accesses))

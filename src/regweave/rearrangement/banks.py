@@ -1,0 +1,64 @@
+"""Bank conflicts of shared memory, counted by simulation.
+
+Shared memory serves as many bytes at once as it has banks of 4 bytes. The lanes of a warp are served in
+phases, each phase as many lanes as fill the banks: 32 lanes of 4 bytes, 16 of 8, 8 of 16. Two lanes of a
+phase that need different places of one bank cost a further phase: a conflict. Lanes that need the same
+place do not.
+
+    >>> conflicts(128 * np.arange(32)[None], 4, machine, "load")       # every lane in bank 0
+    31
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import Access, Program, run_program
+from regweave.rearrangement.subspaces import Span
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def conflicts(addresses: NDArray[np.int64], size: int, machine: WarpMachine, access: str) -> int:
+    """Phases that all accesses take beyond those without conflicts.
+
+    `addresses[access, thread]` in bytes, `size` bytes each; `access` is `load` or `store`.
+    """
+    threads = addresses.shape[1]
+    phases = np.asarray(_phases(machine.lanes, machine.shared_phase(access, size)))
+    phase = phases[np.arange(threads) % machine.lanes] + np.arange(threads) // machine.lanes * machine.lanes
+    wide = max(size, 4)
+    slots = machine.shared_banks * 4 // wide
+    place = addresses // wide
+    # each (access, phase, place) once; then how many places share a bank
+    rows = np.arange(len(addresses))[:, None] * threads + phase
+    keys = np.unique((rows << 32 | place).ravel())
+    row, slot = keys >> 32, (keys & 0xFFFFFFFF) % slots
+    counts = np.bincount(row * slots + slot, minlength=len(addresses) * threads * slots)
+    worst = counts.reshape(-1, slots).max(axis=1)
+    return int(np.maximum(worst - 1, 0).sum())
+
+
+def bank_conflicts(program: Program, machine: WarpMachine) -> int:
+    """Bank conflicts of all accesses of a rearrangement program to shared memory, in one run."""
+    found: list[Access] = []
+    threads = program.lanes * program.warps
+    run_program(program, np.zeros((threads, program.source.words), dtype=np.uint32), accesses=found)
+    total = 0
+    for access in found:
+        addresses = np.full(threads, access.addresses[0])  # lanes that sit out need nothing of their own
+        addresses[access.lanes] = access.addresses
+        total += conflicts(addresses[None], access.bytes, machine, "store" if access.store else "load")
+    return total
+
+
+@lru_cache(maxsize=64)
+def _phases(lanes: int, together: tuple[int, ...]) -> tuple[int, ...]:
+    """The phase of each lane: its lowest lane."""
+    span = Span(together)
+    return tuple(span.reduce(lane) for lane in range(lanes))

@@ -1,0 +1,229 @@
+"""The strategy *shared*: words go through shared memory, arranged so that no side has a bank conflict.
+
+Every lane stores what it has, the lanes wait for one another, every lane loads what it needs:
+
+    shared_store shared %5, %1, %2, %3, %4 bytes 16 offset 0
+    barrier warp
+    %9, %10, %11, %12 = shared_load shared %8 bytes 16 offset 0
+
+*Whole-warp* moves everything at once. *Grouped* moves one part after the other through the same memory, each
+part with all lanes at work: less memory, more barriers. *Single-lane* is for relations in which every lane
+keeps its elements but needs them in registers that depend on the lane: it stores them into a column of its
+own and loads them in its own order, with nobody to wait for. Layouts over several warps wait for the block.
+
+Parts of registers are put together by byte permutes before and after, unless they are packed on the way
+anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from regweave.errors import UnsupportedError
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import Memory, Program, ProgramBuilder, Value
+from regweave.rearrangement.addressing import lower_addresses
+from regweave.rearrangement.candidates import Candidate, function_name
+from regweave.rearrangement.cost import cost_of
+from regweave.rearrangement.exchange import program_builder, result_value, word_value
+from regweave.rearrangement.networks import find_network
+from regweave.rearrangement.passages import (
+    WORD,
+    Passage,
+    linear_passages,
+    own_passages,
+    scattered_passages,
+)
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.request import Request
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MEMORY = "shared"
+FORMS = ("whole-warp", "grouped", "single-lane")
+_ANY = -1
+
+# item -> the word that holds it and the bit at which it lies there
+Held: TypeAlias = dict[int, tuple[Value, int]]
+
+
+def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
+    """The forms whole-warp, grouped and single-lane."""
+    machine, kind = request.machine, relation.destination.element_type
+    if machine.shared_bytes == 0:
+        return _lost(f"{machine.name} has no shared memory")
+    if kind.bits > WORD:
+        return _lost(f"{relation.destination.dtype} elements take two registers each")
+    return _whole(request, relation), _grouped(request, relation), _single(request, relation)
+
+
+def _lost(reason: str) -> tuple[Candidate, ...]:
+    return tuple(Candidate("shared", form, reason) for form in FORMS)
+
+
+def _whole(request: Request, relation: Relation) -> Candidate:
+    machine = request.machine
+    found = linear_passages(relation, machine, grouped=False) or scattered_passages(relation, machine)
+    if not found:
+        return Candidate("shared", FORMS[0], "bank conflicts remain in every arrangement that was tried")
+    scope = found[0].scope
+    return _candidate(request, relation, FORMS[0], f"all lanes of the {scope} at once", found)
+
+
+def _grouped(request: Request, relation: Relation) -> Candidate:
+    found = linear_passages(relation, request.machine, grouped=True)
+    if not found:
+        return Candidate("shared", FORMS[1], "no part of the tile keeps all lanes at work on both sides")
+    return _candidate(request, relation, FORMS[1], f"in {found[0].steps} parts, one after the other", found)
+
+
+def _single(request: Request, relation: Relation) -> Candidate:
+    elsewhere = np.argwhere(relation.peers != np.arange(relation.lanes)[:, None])
+    if elsewhere.size:
+        lane, item = (int(number) for number in elsewhere[0])
+        element = divmod(int(relation.destination.table[lane, item]), relation.destination.shape[1])
+        peer = int(relation.peers[lane, item])
+        return Candidate("shared", FORMS[2], f"lane {lane} needs element {element} of lane {peer}")
+    found = own_passages(relation, request.machine)
+    if not found:
+        return Candidate("shared", FORMS[2], "parts of bytes would have to be taken apart")
+    return _candidate(request, relation, FORMS[2], "every lane permutes its own words", found)
+
+
+def _candidate(
+    request: Request, relation: Relation, form: str, reason: str, found: Sequence[Passage]
+) -> Candidate:
+    passage, machine = found[0], request.machine
+    if passage.bytes > machine.shared_bytes:
+        reason = f"it needs {passage.bytes} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
+        return Candidate("shared", form, reason)
+    name = function_name(request.source, request.destination, form.replace("-", "_"))
+    try:
+        program = lower_passage(name, relation, passage, machine)
+    except UnsupportedError as error:
+        return Candidate("shared", form, error.what)
+    reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
+    return Candidate("shared", form, reason, program, cost_of(program))
+
+
+def lower_passage(name: str, relation: Relation, passage: Passage, machine: WarpMachine) -> Program:
+    """The program: in each step all stores, a barrier, all loads.
+
+    Raises UnsupportedError where no expression computes an address, or elements of half a byte part.
+    """
+    warps = -(-relation.lanes // machine.lanes)
+    registers = relation.destination.registers
+    memories = (Memory(MEMORY, "shared", passage.bytes),)
+    builder = program_builder(name, relation, registers, machine, memories, warps)
+    thread = builder.step("lane" if warps == 1 else "thread")
+    addresses = lower_addresses(passage.addresses, builder, thread, machine.costs)
+    words = _stored_words(builder, relation, passage)
+    loaded: Held = {}
+    unit, stores, loads = relation.destination.element_type.bits, passage.stores, passage.loads
+    for step in range(passage.steps):
+        if step and passage.scope is not None:
+            builder.barrier(passage.scope)
+        idle = passage.active < machine.lanes * warps
+        taking_part = builder.step("less", (thread, builder.constant(passage.active))) if idle else None
+        with nullcontext() if taking_part is None else builder.when(taking_part):
+            for number, (value, offset) in enumerate(addresses[: len(stores.items)]):
+                if stores.steps[number] == step:
+                    builder.store(MEMORY, value, words[number], stores.bytes, offset)
+        if passage.scope is not None:
+            builder.barrier(passage.scope)
+        for number, (value, offset) in enumerate(addresses[len(stores.items) :]):
+            if loads.steps[number] == step:
+                found = builder.load(MEMORY, value, loads.bytes, offset)
+                for place, item in enumerate(loads.items[number]):
+                    loaded[item] = found[place * unit // WORD], place * unit % WORD
+    results = _results(builder, relation, {item: loaded[at] for item, at in loads.same.items()})
+    return builder.finish([result_value(builder, relation, value) for value in results])
+
+
+def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage) -> list[list[Value]]:
+    """The words of every store."""
+    unit = relation.destination.element_type.bits
+    per_word = WORD // unit
+    chunks = [
+        [row[first : first + per_word] for first in range(0, len(row), per_word)]
+        for row in passage.stores.items
+    ]
+    if relation.packing is not None:
+        return [[word_value(builder, relation, chunk) for chunk in row] for row in chunks]
+    held: Held = {}
+    for item in range(relation.source.items):
+        register, part = divmod(item, per_word)
+        held[item] = word_value(builder, relation, [register * per_word]), part * unit
+    words = iter(_assemble(builder, [chunk for row in chunks for chunk in row], held, unit))
+    return [[next(words) for _ in row] for row in chunks]
+
+
+def _results(builder: ProgramBuilder, relation: Relation, loaded: Held) -> list[Value]:
+    unit = relation.destination.element_type.bits
+    per_word, items = WORD // unit, relation.destination.items
+    wanted = [range(first, min(first + per_word, items)) for first in range(0, items, per_word)]
+    return _assemble(builder, wanted, loaded, unit)
+
+
+def _assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Held, unit: int) -> list[Value]:
+    """Words of the wanted items from the words that hold them, by byte permutes where parts move.
+
+    Bytes of `held` words are numbered 4 * word + byte. Elements of half a byte move with their neighbours.
+    """
+    values = list(dict.fromkeys(value for value, _ in held.values()))
+    number = {value: index for index, value in enumerate(values)}
+    demands = []
+    for items in wanted:
+        demand = [_ANY] * 4
+        for place, item in enumerate(items):
+            value, at = held[item]
+            for part in range(0, unit, 8):
+                byte, found = (place * unit + part) // 8, number[value] * 4 + (at + part) // 8
+                if at % 8 != place * unit % 8 or demand[byte] not in (_ANY, found):
+                    raise UnsupportedError("elements of half a byte would have to be taken apart")
+                demand[byte] = found
+        demands.append(tuple(demand))
+    results = {index: values[row[0] // 4] for index, row in enumerate(demands) if _straight(row)}
+    for outputs in _independent({index: row for index, row in enumerate(demands) if index not in results}):
+        rows = [demands[output] for output in outputs]
+        inputs = sorted({byte // 4 for row in rows for byte in row if byte >= 0})
+        place = {value * 4 + byte: at * 4 + byte for at, value in enumerate(inputs) for byte in range(4)}
+        local = np.array([[[place.get(byte, _ANY) for byte in row]] for row in rows])
+        made = _network(builder, local, [values[value] for value in inputs])
+        results.update(zip(outputs, made, strict=True))
+    return [results[index] for index in range(len(wanted))]
+
+
+def _straight(demand: Sequence[int]) -> bool:
+    """Whether it is a whole word as it stands, as far as it matters."""
+    return all(byte in (_ANY, demand[0] + place) for place, byte in enumerate(demand)) and demand[0] % 4 == 0
+
+
+def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    """Outputs in sets that share no input."""
+    sets: list[tuple[set[int], list[int]]] = []
+    for output, demand in demands.items():
+        inputs, outputs = {byte // 4 for byte in demand if byte >= 0}, [output]
+        apart = []
+        for known in sets:
+            if known[0].isdisjoint(inputs):
+                apart.append(known)
+            else:
+                inputs, outputs = known[0] | inputs, known[1] + outputs
+        sets = [*apart, (inputs, outputs)]
+    return [outputs for _, outputs in sets]
+
+
+def _network(builder: ProgramBuilder, demands: NDArray[np.int64], inputs: Sequence[Value]) -> list[Value]:
+    network = find_network(demands, len(inputs))
+    values = list(inputs)
+    for node in network.nodes:
+        picks = (max(int(pick), 0) << 4 * place for place, pick in enumerate(node.picks[0]))
+        selector = builder.constant(sum(picks))
+        values.append(builder.step("byte_permute", (values[node.low], values[node.high], selector)))
+    return [values[at] for at in network.outputs]

@@ -1,0 +1,245 @@
+"""Where to put each element in shared memory, so that neither side has a bank conflict.
+
+Take layouts that are linear over bits. What a lane moves at once are elements that it holds together on both
+sides: the *vector* bits, common to the items of source and destination (a side may go on alone to
+wider accesses). The lanes of a phase must then fall into different banks. Let X be the span of the source's
+vector and phase lanes, Y the same of the destination; the address bits above the banks must tell no two
+elements of X apart, and no two of Y. Two subspaces of equal size always have a common complement: with xs
+and ys what X and Y do not share, the sums x_i + y_i, and anything outside both, span one.
+
+    address bits:  vector | lanes of X | x_1 + y_1, x_2 + y_2, ..., the rest
+
+That is the xor swizzle, found by algebra. If all vectors are directions of the address, the sum can also be
+one of integers: y_i moves an element by a multiple of the banks plus what x_i moves it. This *padded*
+arrangement takes a little more memory, but what an item adds is the same in all lanes, so that instructions
+have room for it and no lane computes it.
+
+Elements of different *steps* use the same memory one after the other (the grouped form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WIDEST = 128  # bits of one access
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """The bit address of every element and the step in which it is there.
+
+    `store_bits` and `load_bits` are the widths of accesses, `bits` the memory that one step needs, and `kind`
+    says how the addresses came about.
+    """
+
+    kind: str
+    addresses: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    store_bits: int
+    load_bits: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of shared memory, a multiple of the widest access."""
+        last = int(self.addresses.max()) + 1
+        return -(-last // _WIDEST) * _WIDEST // 8
+
+
+@dataclass(frozen=True)
+class Side:
+    """What each bit of the lane and of the item number adds to the element number.
+
+    Items that only repeat what other items or lanes hold are left out of a source's `items`.
+    """
+
+    lanes: tuple[int, ...]
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """The vector bits of both sides: one begins with the other."""
+
+    store: tuple[int, ...]
+    load: tuple[int, ...]
+
+
+def linear_sides(relation: Relation) -> tuple[Side, Side] | None:
+    """Both sides as vectors, or None where a layout is not linear over bits."""
+    sides = []
+    for layout in (relation.source, relation.destination):
+        if layout.basis is None:
+            return None
+        lanes, items = (
+            tuple(row * layout.shape[1] + column for row, column in pairs)
+            for pairs in (layout.basis.lane, layout.basis.item)
+        )
+        sides.append(Side(lanes, items))
+    source = sides[0]
+    return Side(source.lanes, tuple(extend(source.lanes, source.items))), sides[1]
+
+
+def arrange(relation: Relation, machine: WarpMachine, *, grouped: bool) -> Iterator[Arrangement]:
+    """Arrangements to choose from, wide accesses first; none where the layouts are not linear over bits.
+
+    `grouped`: in as many steps as keep all lanes busy, none if one step is all there is.
+    """
+    sides = linear_sides(relation)
+    if sides is None:
+        return
+    source, destination = sides
+    unit = relation.destination.element_type.bits
+    for vectors in _vectors(relation, source, destination, unit):
+        lanes = (*source.lanes, *destination.lanes, *vectors.store, *vectors.load)
+        steps = extend(lanes, source.items) if grouped else []
+        if grouped and not steps:
+            continue
+        phase_of = {
+            access: [
+                side.lanes[lane.bit_length() - 1] if lane & (lane - 1) == 0 else _lane(side, lane)
+                for lane in machine.shared_phase(access, max(32, unit << len(vector)) // 8)
+            ]
+            for access, side, vector in (
+                ("store", source, vectors.store), ("load", destination, vectors.load)
+            )
+        }  # fmt: skip
+        frame = _Frame(
+            source, destination, vectors, steps, unit, machine.shared_banks * 32,
+            tuple(extend((), [*vectors.store, *phase_of["store"]])),
+            tuple(extend((), [*vectors.load, *phase_of["load"]])),
+        )  # fmt: skip
+        yield from frame.arrangements()
+
+
+def _lane(side: Side, lane: int) -> int:
+    """What the number of a lane adds."""
+    total = 0
+    for bit, vector in enumerate(side.lanes):
+        total ^= vector if lane >> bit & 1 else 0
+    return total
+
+
+def _vectors(relation: Relation, source: Side, destination: Side, unit: int) -> Iterator[_Vectors]:
+    """The vector bits: common ones, or with what one side can add to them."""
+    most = (_WIDEST // unit).bit_length() - 1
+    in_word = (32 // unit).bit_length() - 1
+    items = source.items
+    together: list[int] = []
+    for number, vector in enumerate(destination.items[:in_word]):
+        # parts of a register stay together where both sides have them in the same place
+        free = relation.packing is not None and vector in Span(items)
+        if not (free or source.items[number : number + 1] == (vector,)) or not extend(together, [vector]):
+            break
+        together.append(vector)
+    shared = (together + extend(together, common(items, destination.items)))[:most]
+    if unit << len(shared) < 8:
+        return
+    yield _Vectors(tuple(shared), tuple(shared))
+    if len(shared) < most:
+        more = most - len(shared)
+        by_source = extend(shared, items)[:more]
+        by_destination = extend(shared, [vector for vector in destination.items if vector])[:more]
+        yield _Vectors((*shared, *by_source), tuple(shared))
+        yield _Vectors(tuple(shared), (*shared, *by_destination))
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """One choice of vectors: the spans x and y that each phase must keep apart, and the steps."""
+
+    source: Side
+    destination: Side
+    vectors: _Vectors
+    steps: Sequence[int]
+    unit: int
+    bank_bits: int
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+
+    def arrangements(self) -> Iterator[Arrangement]:
+        """The xor swizzle in the source's and in the destination's order, and the padded arrangement."""
+        wider = len(self.vectors.store) - len(self.vectors.load)
+        for natural in (True, False):
+            if (natural and wider >= 0) or (not natural and wider <= 0):
+                low, high = self._directions(natural)
+                xor = [*low, *(y if x is None else x ^ y for x, y in high)]
+                yield self._made("xor", xor, [self.unit << bit for bit in range(len(xor))])
+                padded = self._padded(low, high)
+                if padded is not None:
+                    yield padded
+
+    def _directions(self, natural: bool) -> tuple[list[int], list[tuple[int | None, int]]]:
+        """Address bits within the banks, and those above: (x, y) if y must use the banks of x, or (None, y).
+
+        The lanes of the natural side come in order, so that its addresses are little more than the lane.
+        """
+        first, second = (self.x, self.y) if natural else (self.y, self.x)
+        vector = self.vectors.store if natural else self.vectors.load
+        side = self.source if natural else self.destination
+        both = common(first, second)
+        xs, ys = extend(both, first), extend(both, second)
+        # a vector bit must not be moved by the lane: it is paired with an item
+        own = Span(side.items)
+        xs.sort(key=lambda x: x not in vector)
+        ys.sort(key=lambda y: y not in own)
+        count = min(len(xs), len(ys))
+        low = [*first, *ys[count:]]
+        partners: dict[int, int | None] = dict(zip(ys[:count], xs[:count], strict=True))
+        if len(low) + count <= (self.bank_bits // self.unit).bit_length() - 1:
+            partners = dict.fromkeys(partners)  # there is room: they need not share
+        order = [*side.lanes, *partners, *self.source.lanes, *self.destination.lanes, *self._step_items()]
+        ahead = Span([*low, *partners])
+        high: list[tuple[int | None, int]] = []
+        for direction in order:
+            if direction in partners:
+                high.append((partners.pop(direction), direction))
+            elif ahead.add(direction):
+                high.append((None, direction))
+        return low, high
+
+    def _step_items(self) -> list[int]:
+        """The items that lie in each step."""
+        if not self.steps:
+            return list(self.source.items)
+        lanes = (*self.source.lanes, *self.destination.lanes, *self.vectors.store, *self.vectors.load)
+        inside = Span(lanes)
+        return [vector for vector in self.source.items if vector in inside]
+
+    def _padded(self, low: list[int], high: list[tuple[int | None, int]]) -> Arrangement | None:
+        """Integer weights for the same directions, if every lane and item bit is one of them."""
+        basis = [*low, *(y for _, y in high)]
+        used = {*self.source.lanes, *self.source.items, *self.destination.lanes, *self.destination.items}
+        if not used - {0} <= {*basis, *self.steps} or all(x is None for x, _ in high):
+            return None
+        widest = self.unit << max(len(self.vectors.store), len(self.vectors.load))
+        weights = [self.unit << bit for bit in range(len(low))]
+        extent = self.unit << len(low)
+        by_direction = dict(zip(low, weights, strict=True))
+        for x, _ in high:
+            if x is None:
+                weights.append(-(-extent // widest) * widest)
+            else:
+                residue = by_direction[x]
+                if residue % widest:
+                    return None
+                weights.append(extent + (residue - extent) % self.bank_bits)
+            extent += weights[-1]
+        return self._made("padded", basis, weights)
+
+    def _made(self, kind: str, basis: list[int], weights: list[int]) -> Arrangement:
+        directions = [*basis, *self.steps]
+        masks = np.asarray(spanned(coordinates(directions)), dtype=np.int64)
+        addresses = sum((masks >> bit & 1) * weight for bit, weight in enumerate(weights))
+        store, load = (self.unit << len(vector) for vector in (self.vectors.store, self.vectors.load))
+        return Arrangement(kind, np.asarray(addresses), masks >> len(basis), store, load)
