@@ -12,12 +12,16 @@ import math
 import re
 from dataclasses import dataclass
 
-from regweave.errors import InputError, UnsupportedError
+from regweave.errors import InputError, RegweaveError, UnsupportedError
 from regweave.layouts import Layout
 from regweave.layouts.numbers import whole_pair
-from regweave.machines.catalogue import find_layout, find_machine
+from regweave.machines.catalogue import find_layout, find_machine, machine_names
 from regweave.machines.gpu import WarpMachine
 from regweave.machines.notations import is_notation
+
+# asked first where nobody names a machine
+_USUAL = "sm_80"
+_WAVE = 64
 
 
 @dataclass(frozen=True)
@@ -45,15 +49,18 @@ def layout(name: str, machine: str | None = None, *, tile: tuple[int, int] | str
 def read_request(
     source: str | Layout,
     destination: str | Layout,
-    machine: str | WarpMachine,
+    machine: str | WarpMachine | None,
     tile: tuple[int, int] | str | None,
 ) -> Request:
-    """The request that these arguments describe.
+    """The request that these arguments describe; without `machine`, on the first that has both layouts.
 
     `tile` is (rows, columns) or "16x32"; fragments given by name are repeated to it, by default to the
     smallest tile that both fill. Raises InputError or UnsupportedError naming the argument at fault.
     """
-    target = find_machine(machine) if isinstance(machine, str) else machine
+    if machine is None:
+        target = _first_machine((source, destination))
+    else:
+        target = find_machine(machine) if isinstance(machine, str) else machine
     if not isinstance(target, WarpMachine):
         raise InputError(f"{getattr(target, 'name', target)!r} is no machine with warps", where="machine")
     asked = None if tile is None else _read_tile(tile)
@@ -82,6 +89,33 @@ def read_request(
                 expected=f"at most {target.lanes}, the lanes of a warp of {target.name}",
             )
     return Request(full[0], full[1], target, sides[1].registers)
+
+
+def _first_machine(sides: tuple[str | Layout, str | Layout]) -> WarpMachine:
+    """The first machine that has, natively, all that is named, and lanes enough for all that is not."""
+    names = [side for side in sides if isinstance(side, str) and not is_notation(side)]
+    lanes = [side.lanes for side in sides if isinstance(side, Layout)]
+    if any(isinstance(side, str) and "#ttg.amd_mfma" in side for side in sides):
+        lanes.append(_WAVE)  # all that MFMA instructions compute is spread over a wavefront
+    for name in names:
+        find_layout(name)  # an unknown name is the better complaint
+    for machine in map(find_machine, (_USUAL, *machine_names())):
+        if max(lanes, default=0) <= machine.lanes and all(_has(machine, name) for name in names):
+            return machine
+    raise UnsupportedError(
+        "no machine has both " + " and ".join(names),
+        where="machine",
+        fix="name a machine, or layouts that one machine has",
+    )
+
+
+def _has(machine: WarpMachine, name: str) -> bool:
+    try:
+        find_layout(name, machine)
+    except RegweaveError:
+        return False
+    instruction = machine.instructions.resolve(name.rpartition(":")[0])
+    return instruction is None or machine.native(instruction)
 
 
 def _read_sides(
