@@ -30,6 +30,8 @@ TENSOR_TYPES = {
     "bf16": "bf16",
     "f8E4M3FN": "e4m3",
     "f8E5M2": "e5m2",
+    "f8E4M3FNUZ": "e4m3fnuz",
+    "f8E5M2FNUZ": "e5m2fnuz",
     "i64": "b64",
     "i32": "s32",
     "i16": "s16",
