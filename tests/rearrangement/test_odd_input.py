@@ -72,7 +72,7 @@ def test_layouts_of_different_tiles():
 def test_more_lanes_than_a_warp():
     many = Layout("many", (64, 1), "b32", np.arange(64).reshape(64, 1))
     with pytest.raises(InputError, match=r"spread over 64 lanes.*lane 32"):
-        regweave.rearrange(many, many)
+        regweave.rearrange(many, many, "sm_80")
 
 
 @pytest.mark.parametrize(("lanes", "words"), [(6, 5), (3, 4), (1, 7), (31, 2), (5, 1)])
@@ -136,7 +136,7 @@ def test_tiles_are_two_whole_numbers(tile):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(None, C), (C, 5), (C, C, None), (C, C, AVX512), (C, C, "sm_80", None)]
+    "arguments", [(None, C), (C, 5), (C, C, 5), (C, C, AVX512), (C, C, "sm_80", None)]
 )
 def test_arguments_of_other_kinds_are_named(arguments):
     with pytest.raises(InputError):
