@@ -22,7 +22,7 @@ DRAWINGS = {
     "tf32_auto": lambda: rearrange(C, A),
     "tf32_lean_16x32": lambda: rearrange(C, A, strategy="lean", tile="16x32"),
     "f16_identity": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:A"),
-    "f16_refused": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:B"),
+    "f16_refused": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:B", strategy="refuse"),
     "tf32_promised": lambda: rearrange(C, A, conditions=Conditions(order_promised=True)),
 }
 

@@ -12,17 +12,13 @@ import numpy as np
 
 from regweave.layouts import Layout
 from regweave.programs import Program
-from regweave.rearrangement.colouring import coloured_matrix
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost, cost_of
-from regweave.rearrangement.exchange import lower_exchange, lower_fold
+from regweave.rearrangement.exchange import lower_fold, words_of
 from regweave.rearrangement.folds import Fold, contraction_axis, find_fold, find_identity
-from regweave.rearrangement.group import Group
-from regweave.rearrangement.linear_schedule import linear_matrix
-from regweave.rearrangement.matrix import CoordinationMatrix, check_matrix
+from regweave.rearrangement.matrix import CoordinationMatrix
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
-from regweave.rearrangement.words import Words
 
 
 @dataclass(frozen=True)
@@ -74,54 +70,6 @@ def fold_candidate(request: Request, relation: Relation, conditions: Conditions)
     return _renaming("fold", reason, request, relation, fold, conditions)
 
 
-def exchange_candidates(
-    request: Request, relation: Relation, words: Words | str, group: Group | None
-) -> tuple[Candidate, Candidate]:
-    """The direct and the lean form of the exchange: warp shuffles in rounds."""
-    if isinstance(words, str) or group is None:
-        reason = str(words)
-        return Candidate("exchange", "direct", reason), Candidate("exchange", "lean", reason)
-    coloured = coloured_matrix(words, group, remote_only=False)
-    matrices = [matrix for matrix in (linear_matrix(words, group), coloured) if matrix is not None]
-    # the matrices often agree, and each then needs to be written as a program only once
-    matrices = list(dict.fromkeys(matrices))
-
-    def lowered(matrix: CoordinationMatrix, *, locals_travel: bool) -> Program:
-        check_matrix(matrix, words, group)
-        form = function_name(request.source, request.destination, "direct" if locals_travel else "lean")
-        machine = request.machine
-        return lower_exchange(form, relation, words, group, matrix, machine, locals_travel=locals_travel)
-
-    direct = [(matrix, lowered(matrix, locals_travel=True)) for matrix in matrices]
-    lean = [(without_local_rounds(matrix), lowered(matrix, locals_travel=False)) for matrix in matrices]
-    remote = coloured_matrix(words, group, remote_only=True)
-    if remote not in matrices:
-        lean.append((remote, lowered(remote, locals_travel=False)))
-    return (
-        _cheapest(request, "direct", "every word travels", direct),
-        _cheapest(request, "lean", "local words stay where that is cheaper", lean),
-    )
-
-
-def without_local_rounds(matrix: CoordinationMatrix) -> CoordinationMatrix:
-    """The same matrix without the rounds in which every lane takes from itself; those words stay."""
-    local = [number for number in range(matrix.rounds) if matrix.is_local(number)]
-    rows = tuple(tuple(e for number, e in enumerate(row) if number not in local) for row in matrix.rows)
-    stays = tuple(
-        (*kept, *(entry for number in local if (entry := row[number]) is not None))
-        for row, kept in zip(matrix.rows, matrix.stays, strict=True)
-    )
-    return CoordinationMatrix(matrix.lanes, rows, stays)
-
-
-def _cheapest(
-    request: Request, form: str, reason: str, ways: list[tuple[CoordinationMatrix, Program]]
-) -> Candidate:
-    costs = request.machine.costs
-    matrix, program = min(ways, key=lambda way: cost_of(way[1]).slots(costs))
-    return Candidate("exchange", form, reason, program, cost_of(program), matrix)
-
-
 def _renaming(
     strategy: str, reason: str, request: Request, relation: Relation, fold: Fold, conditions: Conditions
 ) -> Candidate:
@@ -139,7 +87,7 @@ def _tuple_moves(request: Request, relation: Relation, fold: Fold, conditions: C
     if relation.packing is not None or conditions.work_between:
         return 0
     per_register = request.destination.element_type.per_register
-    registers = [item // per_register for item in fold.items[::per_register]]
+    registers = [item // per_register for item in words_of(fold.items, relation)[::per_register]]
     size = request.tuple_registers
     tuples = [registers[first : first + size] for first in range(0, len(registers), size)]
     in_place = (held == list(range(held[0], held[0] + len(held))) and held[0] % size == 0 for held in tuples)

@@ -35,7 +35,7 @@ def coloured_matrix(words: Words, group: Group, *, remote_only: bool) -> Coordin
     first = 0
     for block in [list(range(len(travelling)))] if remote_only else _register_blocks(travelling):
         members = [travelling[number] for number in block]
-        colours = _improve(members, _colour(members, len(group.lanes)))
+        colours = _improve(members, colour_edges(members, len(group.lanes)))
         for number, colour in zip(block, colours, strict=True):
             rounds[number] = first + colour
         first += max(colours, default=-1) + 1
@@ -57,7 +57,8 @@ def _register_blocks(edges: Sequence[Edge]) -> list[list[int]]:
     return list(blocks.values())
 
 
-def _colour(edges: Sequence[Edge], lanes: int) -> list[int]:
+def colour_edges(edges: Sequence[Edge], lanes: int) -> list[int]:
+    """A round for every edge: no lane offers or takes twice in one, in as few as the busiest lane needs."""
     graph = rustworkx.PyGraph(multigraph=True)
     graph.add_nodes_from(range(2 * lanes))
     graph.add_edges_from_no_data([(edge.peer, lanes + edge.taker) for edge in edges])

@@ -24,13 +24,14 @@ class Edge(NamedTuple):
 
 
 def group_edges(words: Words, group: Group) -> tuple[Edge, ...]:
-    """One edge per slot of the group, by lane and register."""
+    """One edge per slot of the group that needs a word, by lane and register."""
     lane_index = {lane: index for index, lane in enumerate(group.lanes)}
     register_index = {register: index for index, register in enumerate(group.registers)}
     return tuple(
         Edge(i, lane_index[int(words.peers[lane, r])], register_index[int(words.words[lane, r])], k)
         for i, lane in enumerate(group.lanes)
         for k, r in enumerate(group.registers)
+        if words.peers[lane, r] >= 0
     )
 
 

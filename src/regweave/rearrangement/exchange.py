@@ -11,11 +11,11 @@ needed only modulo its size and costs less to compute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from regweave.machines.gpu import WarpMachine
-from regweave.programs import Array, Program, ProgramBuilder, Value
+from regweave.programs import Array, Memory, Program, ProgramBuilder, Value
 from regweave.rearrangement.expressions import Expression, lower_expression
 from regweave.rearrangement.folds import Fold
 from regweave.rearrangement.group import Group
@@ -66,7 +66,7 @@ def lower_exchange(
     Unless `locals_travel`, a round in which every lane takes from itself needs no shuffle: what would be
     offered is kept.
     """
-    builder = program_builder(name, relation, words.count, machine)
+    builder = program_builder(name, relation, relation.destination.registers, machine)
     indexing = find_indexing(matrix, group, machine)
     peers = [lower_expression(expression, builder) for expression in indexing.expressions]
     offering = choose(_offered(matrix, group, machine), len(group.registers), machine.costs)
@@ -87,26 +87,42 @@ def lower_exchange(
         results.update(
             {register + offset: value for register, value in zip(group.registers, kept, strict=True)}
         )
-    return builder.finish([result_value(builder, relation, results[index]) for index in range(words.count)])
+    return finish(builder, relation, results)
 
 
 def lower_fold(name: str, relation: Relation, fold: Fold, machine: WarpMachine) -> Program | str:
     """The program that reads the source's items as the destination's, or why their words do not allow it."""
+    items = words_of(fold.items, relation)
+    relation = relation.in_words
     size = relation.destination.element_type.per_register
-    groups = [fold.items[first : first + size] for first in range(0, len(fold.items), size)]
+    groups = [items[first : first + size] for first in range(0, len(items), size)]
     per_source = relation.source.element_type.per_register
-    if relation.destination.element_type.bits > 32:
-        return f"{relation.destination.dtype} elements take two registers each"
     if relation.packing is None:
         for register, group in enumerate(groups):
             if group[0] % per_source or list(group) != list(range(group[0], group[0] + len(group))):
                 return f"register {register} would have to be put together from parts of others"
     builder = program_builder(name, relation, len(groups), machine)
-    values = [word_value(builder, relation, group) for group in groups]
-    return builder.finish([result_value(builder, relation, value) for value in values])
+    return finish(
+        builder,
+        relation,
+        {number: word_value(builder, relation, group) for number, group in enumerate(groups)},
+    )
 
 
-def program_builder(name: str, relation: Relation, words: int, machine: WarpMachine) -> ProgramBuilder:
+def words_of(items: Sequence[int], relation: Relation) -> tuple[int, ...]:
+    """Items as those of the relation in words: two for one where an element takes two registers."""
+    size = relation.destination.element_type.registers
+    return tuple(item * size + half for item in items for half in range(size))
+
+
+def program_builder(
+    name: str,
+    relation: Relation,
+    words: int,
+    machine: WarpMachine,
+    memories: Sequence[Memory] = (),
+    warps: int = 1,
+) -> ProgramBuilder:
     """A builder with the relation's words as arrays: `source[...]` and `destination[...]`."""
     source, destination = relation.source, relation.destination
     source_type = "f32" if source.dtype == "f32" else "b32"
@@ -116,19 +132,43 @@ def program_builder(name: str, relation: Relation, words: int, machine: WarpMach
         machine.lanes,
         Array("source", source_type, source.registers),
         Array("destination", destination_type, words),
+        memories,
+        warps=warps,
     )
 
 
+def finish(builder: ProgramBuilder, relation: Relation, results: Mapping[int, Value]) -> Program:
+    """The program whose destination words are `results`, raw bits by number; more may be given."""
+    numbers = range(relation.destination.registers)
+    return builder.finish([result_value(builder, relation, results[number]) for number in numbers])
+
+
 def word_value(builder: ProgramBuilder, relation: Relation, contents: Sequence[int]) -> Value:
-    """The word made of these source items as raw bits, packed where elements change their type."""
+    """The word made of these source items as raw bits, packed where elements change their type.
+
+    Without items it is zero. Of four items the upper two are packed first, and the lower two below them.
+    """
+    if not contents:
+        return builder.constant(0)
     if relation.packing is not None:
-        low = builder.word(contents[0])
-        high = (
-            builder.word(contents[1]) if len(contents) > 1 else builder.step("number", (builder.constant(0),))
-        )
-        return builder.step(relation.packing, (low, high))
+        return _packed(builder, relation, [builder.word(item) for item in contents])
     value = builder.word(contents[0] // relation.source.element_type.per_register)
     return builder.step("bits", (value,)) if value.type == "f32" else value
+
+
+def _packed(builder: ProgramBuilder, relation: Relation, values: list[Value]) -> Value:
+    assert relation.packing is not None
+    size = relation.destination.element_type.per_register
+    if len(values) < size:
+        zero = builder.constant(0)
+        values += [zero if values[0].type == "b32" else builder.step("number", (zero,))] * (
+            size - len(values)
+        )
+    if size == 2:
+        return builder.step(relation.packing, values)
+    nothing = builder.constant(0)
+    above = builder.step(relation.packing, (*values[2:], nothing))
+    return builder.step(relation.packing, (*values[:2], above))
 
 
 def result_value(builder: ProgramBuilder, relation: Relation, value: Value) -> Value:

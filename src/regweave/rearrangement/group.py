@@ -7,18 +7,20 @@ the tf32 seam these are lanes 0..3 and registers 0..3; every other lane is the s
     >>> find_group(find_words(relate(c, a)))
     Group(lanes=(0, 1, 2, 3), registers=(0, 1, 2, 3), lane_offsets=(0, 4, ..., 28), register_offsets=(0,))
 
-The copies must be exact. If the pieces differ from one another (a user's irregular table), pieces are joined:
-first all registers, then all lanes, and at last the whole warp is one group.
+Where words are put together of parts, lanes may need less than a word of one another; copies at other
+registers then join, so that what travels are full words. The copies must be exact. If the pieces differ from
+one another (a user's irregular table), pieces are joined: first all registers, then all lanes, and at last
+the whole warp is one group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.rearrangement.parts import Parts
 from regweave.rearrangement.words import Words
 
 if TYPE_CHECKING:
@@ -43,21 +45,47 @@ class Group:
         return size if all(offset % size == 0 for offset in self.lane_offsets) else None
 
 
-def find_group(words: Words) -> Group:
-    """The group of a relation of words, with the offsets of its copies."""
-    lanes = _components(words.lanes, ((i, p) for i in range(words.lanes) for p in words.peers[i].tolist()))
-    registers = _components(
-        words.count, {(r, q) for r in range(words.count) for q in words.words[:, r].tolist()}
-    )
+def find_group(words: Words | Parts) -> Group:
+    """The group of a relation of words or of parts of words, with the offsets of its copies."""
+    tables = _tables(words)
+    peers, held = tables[0], tables[1]
+    lane, register, _ = np.nonzero(peers >= 0)
+    there = peers >= 0
+    lanes = _components(words.lanes, np.unique(np.stack([lane, peers[there]]), axis=1))
+    registers = _components(words.count, np.unique(np.stack([register, held[there]]), axis=1))
     all_lanes, all_registers = [tuple(range(words.lanes))], [tuple(range(words.count))]
     for lane_sets, register_sets in ((lanes, registers), (lanes, all_registers), (all_lanes, registers)):
-        group = _copies(words, lane_sets, register_sets)
+        group = _copies(tables, lane_sets, register_sets)
         if group is not None:
             return group
     return Group(all_lanes[0], all_registers[0], (0,), (0,))
 
 
-def _components(size: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+def filled_group(parts: Parts, group: Group) -> Group:
+    """The group joined with its copies at other registers until lanes take full words of one another."""
+    while len(group.register_offsets) > 1:
+        peers = parts.peers[np.ix_(group.lanes, group.registers)].reshape(len(group.lanes), -1)
+        counts = [np.bincount(row[row >= 0]) % parts.per_word for row in peers]
+        if not any(count.any() for count in counts):
+            break
+        offsets = group.register_offsets
+        steps = {high - low for low, high in zip(offsets[::2], offsets[1::2], strict=False)}
+        paired = len(offsets) % 2 == 0 and len(steps) == 1
+        joined = (0, *steps) if paired else offsets
+        registers = sorted(register + offset for register in group.registers for offset in joined)
+        group = Group(group.lanes, tuple(registers), group.lane_offsets, offsets[::2] if paired else (0,))
+    return group
+
+
+def _tables(words: Words | Parts) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Peers, words and places, `[lanes, registers, parts]`."""
+    if isinstance(words, Parts):
+        return words.peers, words.words, words.places
+    peers = words.peers[..., None]
+    return peers, words.words[..., None], np.zeros_like(peers)
+
+
+def _components(size: int, edges: NDArray[np.int64]) -> list[tuple[int, ...]]:
     root = list(range(size))
 
     def find(node: int) -> int:
@@ -66,7 +94,7 @@ def _components(size: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, 
             node = root[node]
         return node
 
-    for a, b in edges:
+    for a, b in edges.T.tolist():
         first, second = sorted((find(a), find(b)))
         root[second] = first
     members: dict[int, list[int]] = {}
@@ -76,21 +104,23 @@ def _components(size: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, 
 
 
 def _copies(
-    words: Words, lane_sets: list[tuple[int, ...]], register_sets: list[tuple[int, ...]]
+    tables: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    lane_sets: list[tuple[int, ...]],
+    register_sets: list[tuple[int, ...]],
 ) -> Group | None:
     """The group if all pieces are translations of the first."""
     lane_offsets, register_offsets = _offsets(lane_sets), _offsets(register_sets)
     if lane_offsets is None or register_offsets is None:
         return None
-    first: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    for lane_set, lane_offset in zip(lane_sets, lane_offsets, strict=True):
-        for register_set, register_offset in zip(register_sets, register_offsets, strict=True):
-            at = np.ix_(lane_set, register_set)
-            piece = words.peers[at] - lane_offset, words.words[at] - register_offset
-            if first is None:
-                first = piece
-            elif not all(np.array_equal(mine, other) for mine, other in zip(piece, first, strict=True)):
-                return None
+    every = np.add.outer(lane_offsets, lane_sets[0]), np.add.outer(register_offsets, register_sets[0])
+    # [lane copy, register copy, lane, register, part]
+    at = every[0][:, None, :, None], every[1][None, :, None, :]
+    peers, words, places = (table[at] for table in tables)
+    there = peers >= 0
+    peers = np.where(there, peers - np.reshape(lane_offsets, (-1, 1, 1, 1, 1)), -1)
+    words = np.where(there, words - np.reshape(register_offsets, (1, -1, 1, 1, 1)), -1)
+    if not all(bool((table == table[:1, :1]).all()) for table in (peers, words, places)):
+        return None
     return Group(lane_sets[0], register_sets[0], lane_offsets, register_offsets)
 
 

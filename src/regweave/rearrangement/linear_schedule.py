@@ -16,7 +16,7 @@ Among the cheapest, the phi that uses the fewest bits comes first, since each bi
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_MAPS = 4096
+_FEW_BITS = 3
 
 
 def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
@@ -38,10 +39,10 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     edges = group_edges(words, group)
     peers = np.array([edge.peer for edge in edges]).reshape(lanes, registers)
     offered = np.array([edge.word for edge in edges]).reshape(lanes, registers)
-    if not (_is_linear(peers) and _is_linear(offered)):
+    if not (is_linear(peers) and is_linear(offered)):
         return None
-    maps = _maps(lanes.bit_length() - 1, registers)
-    shifts = _apply(np.array(maps, dtype=np.int64).reshape(len(maps), -1))
+    maps = maps_to_try(lanes.bit_length() - 1, registers)
+    shifts = apply_maps(np.array(maps, dtype=np.int64).reshape(len(maps), -1))
     asked, words_asked = (table[np.arange(lanes), shifts] for table in (peers, offered))
     # counts of different values are powers of two, and their logarithms are selects per round
     selects = np.log2(_distinct(shifts)) + np.log2(_distinct(words_asked))
@@ -53,15 +54,26 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     return matrix_of(group, edges, [edge.keep ^ int(shifts[best, edge.taker]) for edge in edges])
 
 
-def _maps(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
-    """The images of the lane bits under the phis to try: all, or single register bits if those are many."""
+def maps_to_try(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
+    """The images of the lane bits under the phis to try.
+
+    All of them; if those are many, only single register bits; if those still are, of few lane bits.
+    """
     images = list(range(registers))
     if registers**lane_bits > _MOST_MAPS:
         images = [0, *(1 << bit for bit in range(registers.bit_length() - 1))]
-    return list(product(images, repeat=lane_bits))
+    if len(images) ** lane_bits <= _MOST_MAPS:
+        return list(product(images, repeat=lane_bits))
+    found: dict[tuple[int, ...], None] = {}
+    for count in range(_FEW_BITS + 1):
+        for bits in combinations(range(lane_bits), count):
+            for chosen in product(images[1:], repeat=count):
+                pairs = dict(zip(bits, chosen, strict=True))
+                found[tuple(pairs.get(bit, 0) for bit in range(lane_bits))] = None
+    return list(found)[:_MOST_MAPS]
 
 
-def _apply(images: NDArray[np.int64]) -> NDArray[np.int64]:
+def apply_maps(images: NDArray[np.int64]) -> NDArray[np.int64]:
     """`[maps, lanes]` values of linear maps given by the images of the bits, `[maps, bits]`."""
     values = np.zeros((len(images), 1), dtype=np.int64)
     for bit in range(images.shape[1]):
@@ -75,12 +87,12 @@ def _distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)
 
 
-def _is_linear(table: NDArray[np.int64]) -> bool:
+def is_linear(table: NDArray[np.int64]) -> bool:
     """Whether table[i, r] is linear over the bits of i and r, up to a constant."""
     if any(size & (size - 1) for size in table.shape):
         return False
     sizes = [size.bit_length() - 1 for size in table.shape]
     start = table[0, 0]
-    rows = _apply(np.array([[table[1 << bit, 0] ^ start for bit in range(sizes[0])]], dtype=np.int64))
-    columns = _apply(np.array([[table[0, 1 << bit] ^ start for bit in range(sizes[1])]], dtype=np.int64))
+    rows = apply_maps(np.array([[table[1 << bit, 0] ^ start for bit in range(sizes[0])]], dtype=np.int64))
+    columns = apply_maps(np.array([[table[0, 1 << bit] ^ start for bit in range(sizes[1])]], dtype=np.int64))
     return bool(np.array_equal(rows[0][:, None] ^ columns[0][None, :] ^ start, table))

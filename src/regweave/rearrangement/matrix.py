@@ -91,7 +91,9 @@ def check_matrix(matrix: CoordinationMatrix, words: Words, group: Group) -> Coor
             )
     for lane, row, stays in zip(matrix.lanes, matrix.rows, matrix.stays, strict=True):
         needed = sorted(
-            Entry(int(words.peers[lane, r]), int(words.words[lane, r]), r) for r in group.registers
+            Entry(int(words.peers[lane, r]), int(words.words[lane, r]), r)
+            for r in group.registers
+            if words.peers[lane, r] >= 0
         )
         if sorted([entry for entry in row if entry is not None] + list(stays)) != needed:
             raise VerificationError(f"lane {lane} does not receive the words of its registers",

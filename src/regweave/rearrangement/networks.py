@@ -99,7 +99,7 @@ class _Search:
             made.append({output: found[place] for output, place in home.items()})
         outputs = []
         for output, demand in enumerate(demands):
-            parts = [side[output] for side in made if output in side]
+            parts = [side[output] for side in made if output in side] or [words[0]]
             outputs.append(parts[0] if len(parts) == 1 else self.node(parts[0], parts[1], demand))
         return outputs
 

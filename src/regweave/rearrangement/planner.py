@@ -14,20 +14,15 @@ from __future__ import annotations
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
-from regweave.rearrangement.candidates import (
-    Candidate,
-    exchange_candidates,
-    fold_candidate,
-    identity_candidate,
-)
+from regweave.rearrangement.candidates import Candidate, fold_candidate, identity_candidate
 from regweave.rearrangement.conditions import Conditions
-from regweave.rearrangement.group import find_group
+from regweave.rearrangement.exchanges import exchange_candidates
 from regweave.rearrangement.matrix import preliminary_matrix
 from regweave.rearrangement.plan import Plan
+from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove
-from regweave.rearrangement.relation import Relation, relate
+from regweave.rearrangement.relation import Relation, in_words, relate
 from regweave.rearrangement.request import read_request
-from regweave.rearrangement.words import find_words
 
 # what a person may ask for -> the (strategy, form) pairs that answer it
 STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
@@ -43,7 +38,7 @@ STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
 def rearrange(
     source: str | Layout,
     destination: str | Layout,
-    machine: str | WarpMachine = "sm_80",
+    machine: str | WarpMachine | None = None,
     strategy: str = "auto",
     *,
     tile: tuple[int, int] | str | None = None,
@@ -52,8 +47,9 @@ def rearrange(
     """Plan how the elements of a tile get from one layout to another inside a warp.
 
     `source` and `destination` are layouts or names of fragments (`mma.m16n8k8.tf32:C`); named fragments
-    are repeated to `tile`, by default to the smallest tile that both fill. `strategy` is `auto` for the
-    cheapest, or identity, fold, exchange, direct, lean or refuse. The plan is proved on every slot.
+    are repeated to `tile`, by default to the smallest tile that both fill. Without `machine`, the first
+    that has both layouts natively is taken. `strategy` is `auto` for the cheapest, or a name out of
+    STRATEGIES. The plan is proved on every slot.
 
     Raises InputError for unknown names and layouts that do not belong together, UnsupportedError if the
     machine lacks an instruction or the strategy asked for does not apply.
@@ -71,9 +67,8 @@ def rearrange(
             fix="name another machine",
         )
     surroundings = conditions or Conditions()
-    words = find_words(relation)
-    group = None if isinstance(words, str) else find_group(words)
-    direct, lean = exchange_candidates(request, relation, words, group)
+    problem = find_problem(relation, request.machine.lanes)
+    direct, lean = exchange_candidates(request, problem)
     candidates = (
         identity_candidate(request, relation),
         fold_candidate(request, relation, surroundings),
@@ -88,8 +83,10 @@ def rearrange(
         relation,
         request.machine,
         surroundings,
-        group,
-        None if isinstance(words, str) or group is None else preliminary_matrix(words, group),
+        None if isinstance(problem, str) else problem.group,
+        None
+        if isinstance(problem, str) or problem.words is None
+        else preliminary_matrix(problem.words, problem.group),
         chosen,
         candidates,
         shown.matrix,
@@ -121,5 +118,5 @@ def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachi
 def _prove_candidate(candidate: Candidate, relation: Relation) -> None:
     if candidate.program is None:
         return
-    holds = None if candidate.fold is None else candidate.fold.destination(relation.destination)
-    prove(candidate.program, relation, holds)
+    holds = None if candidate.fold is None else in_words(candidate.fold.destination(relation.destination))
+    prove(candidate.program, relation.in_words, holds)

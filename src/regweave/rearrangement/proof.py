@@ -4,24 +4,28 @@
 
 Elements that are converted on the way must survive the conversion exactly, and f16 holds fewer integers
 than a tile has elements. So an element's number travels digit by digit, in one run for each digit of base
-128. Lanes that the layouts do not use hold rubbish: whatever they contribute, no slot may show it.
+128, or less if the type is narrower. Lanes that the layouts do not use hold rubbish: whatever they contribute
+must not show anywhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.errors import VerificationError
-from regweave.layouts import Layout
+from regweave.layouts import Layout, element_type
 from regweave.programs import Program, run_program
 from regweave.rearrangement.relation import Relation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BASE = 128
+_DIGIT = 7
+# whole numbers up to these are exact in the type
+_BASES = {"e4m3": 16, "e5m2": 8}
 _RUBBISH = 0x7FA5A5A5
 
 
@@ -31,39 +35,83 @@ def prove(program: Program, relation: Relation, holds: Layout | None = None) -> 
     `holds` says what the destination's slots must hold where that is not the destination layout itself (a
     fold). Raises VerificationError naming the first slot that is wrong.
     """
-    source, destination = relation.source, holds or relation.destination
-    raw = relation.packing is None  # bits only move, whatever they mean on either side
-    digit, rest = 0, 1
-    while digit == 0 or rest < source.elements:
-        words = np.full((program.lanes, program.source.words), _RUBBISH, dtype=np.uint32)
-        words[: source.lanes] = _registers(source, rest, raw)
-        found = run_program(program, words)[: destination.lanes]
-        wanted = _registers(destination, rest, raw)
-        wrong = np.argwhere(found != wanted)
+    destination = holds or relation.destination
+    cares = used_bits(destination)
+    for words, wanted in probes(relation, holds):
+        wrong = np.argwhere((run_on_all_lanes(program, words) ^ wanted) & cares)
         if wrong.size:
             lane, register = (int(number) for number in wrong[0])
             row, column = destination.element(lane, register)
             raise VerificationError(
                 f"lane {lane} register {register} does not receive element ({row}, {column})",
-                where=f"{program.name}, {source.name} -> {destination.name}",
+                where=f"{program.name}, {relation.source.name} -> {destination.name}",
             )
-        digit, rest = digit + 1, rest * _BASE
 
 
-def _registers(layout: Layout, weight: int, raw: bool) -> NDArray[np.uint32]:
+def probes(
+    relation: Relation, holds: Layout | None = None
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+    """Source words, `[lanes, registers]`, and the destination words that must come of them, digit by digit.
+
+    Together they tell all elements apart. Bits of destination words that hold no element are 0.
+    """
+    source, destination = relation.source, holds or relation.destination
+    raw = relation.packing is None  # bits only move, whatever they mean on either side
+    base = min(
+        _BASES.get(layout.dtype, 1 << min(layout.element_type.bits, _DIGIT))
+        for layout in (source, destination)
+    )
+    weight = 1
+    while weight == 1 or weight < source.elements:
+        yield _registers(source, weight, base, raw), _registers(destination, weight, base, raw)
+        weight *= base
+
+
+def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The program's result for any number of lanes, warp by warp; lanes that are missing hold rubbish."""
+    threads = program.lanes * program.warps
+    padded = np.full((-(-len(words) // threads) * threads, words.shape[1]), _RUBBISH, dtype=np.uint32)
+    padded[: len(words)] = words
+    found = [run_program(program, padded[at : at + threads]) for at in range(0, len(padded), threads)]
+    return np.concatenate(found)[: len(words)]
+
+
+def used_bits(layout: Layout) -> NDArray[np.uint32]:
+    """For each register the bits that hold elements."""
+    kind = layout.element_type
+    filled = np.full(layout.registers, 0xFFFFFFFF, dtype=np.uint32)
+    last = layout.items % kind.per_register
+    if last:
+        filled[-1] = (1 << last * kind.bits) - 1
+    return filled
+
+
+def _registers(layout: Layout, weight: int, base: int, raw: bool) -> NDArray[np.uint32]:
     """`[lanes, registers]`: each slot holds one digit of its element's number, in its type or raw."""
     kind = layout.element_type
-    digits = layout.table // weight % _BASE
+    digits = layout.table // weight % base
     bits = digits.astype(np.uint32) if raw else _bits(digits, layout.dtype)
-    registers = np.zeros((layout.lanes, layout.registers), dtype=np.uint32)
-    for item in range(layout.items):
-        register, part = divmod(item, kind.per_register)
-        registers[:, register] |= bits[:, item] << np.uint32(part * kind.bits)
-    return registers
+    padded = np.zeros((layout.lanes, layout.registers * kind.per_register), dtype=np.uint32)
+    padded[:, : layout.items] = bits
+    places = np.arange(kind.per_register, dtype=np.uint32) * np.uint32(kind.bits)
+    parts = padded.reshape(layout.lanes, layout.registers, kind.per_register) << places
+    return np.bitwise_or.reduce(parts, axis=2)
 
 
 def _bits(digits: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
+    if element_type(dtype).kind == "integer":
+        return digits.astype(np.uint32)
     single = digits.astype(np.float32)
     if dtype == "f16":
         return single.astype(np.float16).view(np.uint16).astype(np.uint32)
+    if dtype == "e4m3":
+        return _eight_bits(single, 3, 7)
+    if dtype == "e5m2":
+        return _eight_bits(single, 2, 15)
     return single.view(np.uint32) >> np.uint32(16) if dtype == "bf16" else single.view(np.uint32)
+
+
+def _eight_bits(values: NDArray[np.float32], mantissa: int, bias: int) -> NDArray[np.uint32]:
+    """Small whole numbers in a type of few bits: those of f32 with another bias, and shorter."""
+    moved = (values.view(np.uint32) >> np.uint32(23 - mantissa)) - np.uint32((127 - bias) << mantissa)
+    return np.where(values == 0, np.uint32(0), moved)

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 # the types whose bits may be taken for one another, and the conversions that pack f32 words
 _SAME_BITS = {"f32", "tf32"}
-_PACKINGS = {("f32", "f16"): "pack_f16", ("f32", "bf16"): "pack_bf16"}
+_PACKINGS = {
+    ("f32", "f16"): "pack_f16",
+    ("f32", "bf16"): "pack_bf16",
+    ("f32", "e4m3"): "pack_e4m3",
+    ("f32", "e5m2"): "pack_e5m2",
+    ("s32", "s8"): "pack_s8",
+    ("s32", "u8"): "pack_u8",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +55,7 @@ class Relation:
     @property
     def lanes(self) -> int:
         """Lanes that take part."""
-        return self.destination.lanes
+        return self.peers.shape[0]
 
     @cached_property
     def replicated(self) -> str | None:
@@ -62,6 +69,16 @@ class Relation:
                 )
                 return f"{layout.name} holds element ({row}, {column}) more than once: {holders}"
         return None
+
+    @cached_property
+    def in_words(self) -> Relation:
+        """The relation of registers where an element takes two: both halves move alike."""
+        if self.destination.element_type.registers == 1:
+            return self
+        halves = [in_words(layout) for layout in (self.source, self.destination)]
+        peers = np.repeat(self.peers, 2, axis=1)
+        items = np.stack([2 * self.items, 2 * self.items + 1], axis=2).reshape(peers.shape)
+        return Relation(halves[0], halves[1], peers, items, None)
 
     @property
     def one_hop_minimum(self) -> int:
@@ -101,6 +118,14 @@ def relate(source: Layout, destination: Layout) -> Relation:
     packing = _packing(source, destination)
     peers, items = _nearest_holders(source, destination)
     return Relation(source, destination, peers, items, packing)
+
+
+def in_words(layout: Layout) -> Layout:
+    """Elements of 64 bits as two of 32 bits, side by side in a tile twice as wide; others as they are."""
+    if layout.element_type.registers == 1:
+        return layout
+    table = np.stack([2 * layout.table, 2 * layout.table + 1], axis=2).reshape(layout.lanes, -1)
+    return Layout(layout.name, (layout.shape[0], 2 * layout.shape[1]), "b32", table, layout.axes)
 
 
 def _first_missing(source: Layout, destination: Layout) -> tuple[int, int]:

@@ -82,11 +82,11 @@ def read_request(
         if tile is not None and not name and side.shape != shape:
             raise InputError(f"{side.name} lays out a {side.shape[0]} x {side.shape[1]} tile", where="tile",
                              expected=f"{shape[0]} x {shape[1]}")  # fmt: skip
-        if side.lanes > target.lanes:
+        if side.lanes > target.lanes and side.lanes % target.lanes:
             raise InputError(
                 f"{side.name} is spread over {side.lanes} lanes",
-                where=f"lane {target.lanes}",
-                expected=f"at most {target.lanes}, the lanes of a warp of {target.name}",
+                where=f"lane {side.lanes // target.lanes * target.lanes}",
+                expected=f"at most {target.lanes}, the lanes of a warp of {target.name}, or whole warps",
             )
     return Request(full[0], full[1], target, sides[1].registers)
 

@@ -7,7 +7,8 @@ then move as a whole:
     >>> find_words(relate(c.repeat(1, 2), a_of_f16)).contents
     ((0, 1), (2, 3), (4, 5), (6, 7))
 
-Where they are not, a register would have to be taken apart on arrival, and `find_words` says which.
+Where they are not, words must be put together and taken apart (parts.py, travel.py), and `find_words` says
+which register stands in the way.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.rearrangement.parts import NOTHING, Contents, Parts, find_parts, plain_contents
 from regweave.rearrangement.relation import Relation
 
 if TYPE_CHECKING:
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
 class Words:
     """`peers[lane, r]` and `words[lane, r]`: the lane and its word that becomes destination word r.
 
-    `contents[q]` lists the source items that word q is made of.
+    Both are -1 where the source has more words than the destination. `contents[q]` lists the source items
+    that word q is made of; it is empty where the destination has more words than the source.
     """
 
     peers: NDArray[np.int64]
     words: NDArray[np.int64]
-    contents: tuple[tuple[int, ...], ...]
+    contents: Contents
 
     @property
     def lanes(self) -> int:
@@ -41,62 +44,59 @@ class Words:
 
     @property
     def count(self) -> int:
-        """Words per lane."""
+        """Words per lane, those of the destination or of the source if it has more."""
         return self.peers.shape[1]
 
 
 def find_words(relation: Relation) -> Words | str:
     """The relation of words, or the reason why there is none, naming the slot that stands in the way."""
-    if relation.replicated is not None:
-        return f"{relation.replicated}; exchanges are planned where each element is held once on both sides"
-    size = relation.destination.element_type.per_register
     if relation.destination.element_type.bits > 32:
         return f"{relation.destination.dtype} elements take two registers each"
-    if size == 1:
-        contents = tuple((item,) for item in range(relation.source.items))
-        return Words(relation.peers, relation.items, contents)
-    return _packed_words(relation, size)
+    contents = packed_contents(relation)
+    if contents is None:
+        return _obstacle(relation)
+    parts = find_parts(relation, contents)
+    return whole_words(parts) or _obstacle(relation)
 
 
-def _packed_words(relation: Relation, size: int) -> Words | str:
-    lanes, items = relation.peers.shape
-    count = -(-items // size)
-    peers = np.empty((lanes, count), dtype=np.int64)
-    chosen: list[list[tuple[int, ...]]] = []
-    for lane in range(lanes):
-        row: list[tuple[int, ...]] = []
-        for register in range(count):
+def whole_words(parts: Parts) -> Words | None:
+    """The relation of parts as one of words, if parts are words."""
+    return Words(parts.peers[..., 0], parts.words[..., 0], parts.contents) if parts.per_word == 1 else None
+
+
+def packed_contents(relation: Relation) -> Contents | None:
+    """How the source's items share words: as the destination wants them, if all lanes want the same.
+
+    Items that are in words already stay there.
+    """
+    if relation.packing is None:
+        return plain_contents(relation)
+    size = relation.destination.element_type.per_register
+    lanes, items = relation.items.shape
+    padded = np.full((lanes, -(-items // size) * size), NOTHING)
+    padded[:, :items] = relation.items
+    words = np.unique(padded.reshape(-1, size), axis=0)
+    held = words[words >= 0]
+    if len(np.unique(held)) != len(held):
+        return None
+    found = tuple(tuple(item for item in word if item >= 0) for word in words.tolist())
+    return tuple(sorted(found))
+
+
+def _obstacle(relation: Relation) -> str:
+    """Which register cannot be had from one word of one lane."""
+    size = relation.destination.element_type.per_register
+    whole = plain_contents(relation) if relation.packing is None else None
+    for lane in range(relation.lanes):
+        for register in range(-(-relation.destination.items // size)):
             part = slice(register * size, (register + 1) * size)
-            senders = set(relation.peers[lane, part].tolist())
+            senders = sorted(set(relation.peers[lane, part].tolist()))
             if len(senders) > 1:
-                names = " and ".join(str(sender) for sender in sorted(senders))
+                names = " and ".join(str(sender) for sender in senders)
                 return (f"register {register} of lane {lane} needs elements of lanes {names}: a word "
                         f"would have to be taken apart")  # fmt: skip
-            peers[lane, register] = senders.pop()
-            row.append(tuple(relation.items[lane, part].tolist()))
-        chosen.append(row)
-    contents = _partition(relation, chosen, size)
-    if isinstance(contents, str):
-        return contents
-    number = {items: index for index, items in enumerate(contents)}
-    words = np.array([[number[items] for items in row] for row in chosen], dtype=np.int64)
-    return Words(peers, words, contents)
-
-
-def _partition(
-    relation: Relation, chosen: list[list[tuple[int, ...]]], size: int
-) -> tuple[tuple[int, ...], ...] | str:
-    """The pairs of items that all lanes pack alike."""
-    items = relation.source.items
-    if relation.packing is None:  # already packed: the words are what they are
-        pairs = {tuple(range(first, min(first + size, items))) for first in range(0, items, size)}
-    else:
-        pairs = set(chosen[0])
-    for lane, row in enumerate(chosen):
-        for register, group in enumerate(row):
-            if group not in pairs:
-                return (f"register {register} of lane {lane} needs items {group} of a lane together, which "
+            items = tuple(relation.items[lane, part].tolist())
+            if items not in (whole or {tuple(relation.items[0, part].tolist())}):
+                return (f"register {register} of lane {lane} needs items {items} of a lane together, which "
                         f"lie apart or in another order: a word would have to be taken apart")  # fmt: skip
-    if sorted(item for group in pairs for item in group) != list(range(items)):
-        return "the lanes pair their elements in different ways"
-    return tuple(sorted(pairs))
+    return "the lanes pair their elements in different ways"

@@ -1,0 +1,147 @@
+"""From a schedule of travel words to the program that carries it out.
+
+Each round offers a word that the first network makes, and shuffles it; the second network puts the
+destination words together. A node that takes whole words is a select; any other is a byte permute, whose selector is a
+constant or, where lanes differ, an index expression of the lane, computed once.
+
+    word 0 = c0 c1 c2 c3       select: 0x5410 or 0x7632 by lane bit 2
+    offer  = byte_permute(word 0, word 1, select)
+
+Parts of less than a byte are spread over several words first, so that each lies in a byte of its own, and
+joined at the end:
+
+    even = word & 0x0f0f0f0f      odd = (word >> 4) & 0x0f0f0f0f      word = even | odd << 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import Program, ProgramBuilder, Value
+from regweave.rearrangement.exchange import find_indexing, finish, program_builder, word_value
+from regweave.rearrangement.expressions import Expression, lower_expression
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.networks import Network
+from regweave.rearrangement.parts import Contents
+from regweave.rearrangement.predicates import find_predicate
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.synthesis import synthesise
+from regweave.rearrangement.travel import Travel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SELECTOR_BITS = 0xFFFF
+
+
+def lower_travel(
+    name: str,
+    relation: Relation,
+    contents: Contents,
+    group: Group,
+    travel: Travel,
+    machine: WarpMachine,
+    *,
+    locals_travel: bool,
+) -> Program:
+    """The program of one exchange of travel words; unless `locals_travel`, local rounds need no shuffle."""
+    builder = program_builder(name, relation, relation.destination.registers, machine)
+    matrix, bits = travel.matrix, travel.bits
+    indexing = find_indexing(matrix, group, machine)
+    peers = [lower_expression(expression, builder) for expression in indexing.expressions]
+    lowering = _Lowering(builder, group, machine)
+    results: dict[int, Value] = {}
+    for offset in group.register_offsets:
+        own: list[Value] = []
+        for register in group.registers:
+            own += _spread(builder, word_value(builder, relation, contents[register + offset]), bits)
+        offers = lowering.lower(travel.offered, own)
+        taken: list[Value] = []
+        for number in range(matrix.rounds):
+            pieces = offers[number * travel.pieces : (number + 1) * travel.pieces]
+            if locals_travel or not matrix.is_local(number):
+                sent = _join(builder, pieces, bits)
+                arrived = builder.step("shuffle", (sent, peers[number]), (indexing.width,))
+                pieces = _spread(builder, arrived, bits)
+            taken += pieces
+        kept = lowering.lower(travel.kept, [*taken, *own])
+        for at, register in enumerate(group.registers):
+            pieces = kept[at * travel.pieces : (at + 1) * travel.pieces]
+            results[register + offset] = _join(builder, pieces, bits)
+    return finish(builder, relation, results)
+
+
+class _Lowering:
+    """Networks of a group as steps of the whole warp; selectors are built on those before them."""
+
+    def __init__(self, builder: ProgramBuilder, group: Group, machine: WarpMachine) -> None:
+        self._builder, self._machine = builder, machine
+        self._known: dict[Expression, None] = {}
+        self._lanes = np.full(machine.lanes, -1)
+        for offset in group.lane_offsets:
+            self._lanes[np.array(group.lanes) + offset] = np.arange(len(group.lanes))
+
+    def lower(self, network: Network, inputs: Sequence[Value]) -> list[Value]:
+        """The values of the network's outputs."""
+        values = list(inputs)
+        for node in network.nodes:
+            low, high = values[node.low], values[node.high]
+            chosen = node.selects
+            if chosen is None:
+                values.append(self._builder.step("byte_permute", (low, high, self._selector(node.picks))))
+            else:
+                values.append(self._select(chosen, low, high))
+        return [values[output] for output in network.outputs]
+
+    def _select(self, chosen: NDArray[np.bool_], low: Value, high: Value) -> Value:
+        lanes = [None if at < 0 else bool(chosen[at]) for at in self._lanes.tolist()]
+        predicate = find_predicate(lanes, self._machine.costs)
+        sides = (low, high) if predicate.negated else (high, low)
+        return self._builder.step("select", (predicate.lower(self._builder), *sides))
+
+    def _selector(self, picks: NDArray[np.int64]) -> Value:
+        values = (_settled(picks) << np.arange(0, 16, 4)).sum(axis=1)
+        if bool((values == values[0]).all()):
+            return self._builder.constant(int(values[0]))
+        table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]
+        found = synthesise(table, _SELECTOR_BITS, self._machine.costs, tuple(self._known))
+        self._known[found] = None
+        return lower_expression(found, self._builder)
+
+
+def _settled(picks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Picks with those that do not matter chosen as in the lanes where they do."""
+    settled = picks.copy()
+    for column in settled.T:
+        cares = np.flatnonzero(column >= 0)
+        if cares.size and cares.size < column.size:
+            free = np.flatnonzero(column < 0)
+            # the lane whose number differs in the fewest bits decides
+            distance = np.bitwise_count(free[:, None] ^ cares)
+            column[free] = column[cares[distance.argmin(axis=1)]]
+    return np.maximum(settled, 0)
+
+
+def _spread(builder: ProgramBuilder, word: Value, bits: int) -> list[Value]:
+    """Words whose bytes hold one part each; the word itself if its parts have bytes of their own."""
+    if bits >= 8:
+        return [word]
+    mask = builder.constant(((1 << bits) - 1) * 0x01010101)
+    pieces = []
+    for shift in range(0, 8, bits):
+        moved = builder.step("shift_right", (word, builder.constant(shift))) if shift else word
+        pieces.append(builder.step("and", (moved, mask)))
+    return pieces
+
+
+def _join(builder: ProgramBuilder, pieces: Sequence[Value], bits: int) -> Value:
+    """The word of pieces that were spread."""
+    word = pieces[0]
+    for number, piece in enumerate(pieces[1:], start=1):
+        moved = builder.step("shift_left", (piece, builder.constant(number * bits)))
+        word = builder.step("or", (word, moved))
+    return word

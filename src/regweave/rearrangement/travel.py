@@ -1,0 +1,195 @@
+"""Words that are put together to travel, for elements narrower than a register.
+
+Where the elements of a destination word come from several lanes, a lane sends what another needs of it as
+*travel words*, made of parts of its own words, and puts its words together from those that arrive. The f16
+C -> B seam is the model case. Lane 4 g + t needs, of every 8 x 8 block, two halves from two lanes; what it
+needs of one lane in two blocks fills a word. So each pair of blocks takes two travel words: two byte permutes
+to make them, two exchanges, two byte permutes to take them apart.
+
+Travel words are words: their coordination matrix says that in round j lane i takes travel word q of lane p
+as its arrival r. Only making them and taking them apart comes on top.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.rearrangement.edges import Edge, matrix_of
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.networks import Network, find_network
+from regweave.rearrangement.parts import NOTHING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What the lanes of a group need, in the group's numbers: `[lanes, destination parts]` each.
+
+    Part u of a lane (register * parts of a word + place) is the part `own[lane, u]` of lane `peers[lane, u]`,
+    counted likewise; both are -1 where nothing is needed. A part has `bits` bits.
+    """
+
+    bits: int
+    peers: NDArray[np.int64]
+    own: NDArray[np.int64]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the group."""
+        return self.peers.shape[0]
+
+    @property
+    def has_local(self) -> bool:
+        """Whether a lane needs anything that it has."""
+        return bool((self.peers == np.arange(self.lanes)[:, None]).any())
+
+    @property
+    def per_word(self) -> int:
+        """Parts of a word."""
+        return 32 // self.bits
+
+    @property
+    def registers(self) -> int:
+        """Registers of the group."""
+        return self.peers.shape[1] // self.per_word
+
+
+@dataclass(frozen=True, eq=False)
+class Journeys:
+    """Travel word e goes from lane `peers[e]` to lane `takers[e]` in round `rounds[e]`.
+
+    `units[e, k]` is the taker's part that lies at place k of it; -1 for none.
+    """
+
+    takers: NDArray[np.int64]
+    peers: NDArray[np.int64]
+    units: NDArray[np.int64]
+    rounds: NDArray[np.int64]
+
+    @property
+    def has_local_rounds(self) -> bool:
+        """Whether in some round every lane takes from itself."""
+        moving = self.takers != self.peers
+        return len(np.unique(self.rounds[moving])) < len(np.unique(self.rounds))
+
+
+@dataclass(frozen=True, eq=False)
+class Travel:
+    """A schedule of travel words, with the networks that make them and take them apart.
+
+    `offered` makes, from the pieces of a lane's own words, those of what it offers in each round; `kept`
+    makes the pieces of the destination words from those of the arrivals, round by round, and of the own
+    words. A piece is a word, or what `pieces` of a word lie in when its parts are narrower than a byte.
+    """
+
+    bits: int
+    matrix: CoordinationMatrix
+    offered: Network
+    kept: Network
+
+    @property
+    def pieces(self) -> int:
+        """In how many words of whole bytes the parts of a word are spread."""
+        return max(1, 8 // self.bits)
+
+    @property
+    def nodes(self) -> int:
+        """Permutes and selects."""
+        return len(self.offered.nodes) + len(self.kept.nodes)
+
+    @property
+    def exchanges(self) -> int:
+        """Rounds in which anything moves between lanes."""
+        return sum(not self.matrix.is_local(number) for number in range(self.matrix.rounds))
+
+
+def arranged(journeys: Journeys, needs: Needs) -> tuple[Journeys, ...]:
+    """The same travel words with their parts in other places: as they lie in the source, or are needed.
+
+    A word whose parts lie as in the source may be there already, one whose parts lie as they are needed may
+    need no permute on arrival. Where two parts claim one place the order is kept as it is.
+    """
+    units, there = journeys.units, journeys.units >= 0
+    places = (
+        needs.own[journeys.takers[:, None], units] % needs.per_word,
+        units % needs.per_word,
+    )
+    found = []
+    for claimed in places:
+        bits = np.where(there, 1 << claimed, 0)
+        if bool((np.bitwise_or.reduce(bits, axis=1) == bits.sum(axis=1)).all()):
+            moved = np.full_like(units, NOTHING)
+            rows, columns = np.nonzero(there)
+            moved[rows, claimed[rows, columns]] = units[rows, columns]
+            found.append(replace(journeys, units=moved))
+    return tuple(found) or (journeys,)
+
+
+def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -> Travel:
+    """The schedule of these journeys; with `stay`, parts of rounds that are local are not sent but kept."""
+    takers, peers, units, rounds = journeys.takers, journeys.peers, journeys.units, journeys.rounds
+    size = needs.per_word
+    if stay:
+        moves = np.zeros(int(rounds.max(initial=-1)) + 1, dtype=bool)
+        moves[rounds[takers != peers]] = True
+        kept = moves[rounds]
+        takers, peers, units = takers[kept], peers[kept], units[kept]
+        rounds = (np.cumsum(moves) - 1)[rounds[kept]]
+    count = int(rounds.max(initial=-1)) + 1
+    there = units >= 0
+    offered = np.full((count, needs.lanes, size), NOTHING)
+    offered[rounds, peers] = np.where(there, needs.own[takers[:, None], units], NOTHING)
+    # what no journey brings is there already
+    kept = np.where(needs.peers >= 0, needs.own + count * size, NOTHING)
+    rows, columns = np.nonzero(there)
+    kept[takers[rows], units[rows, columns]] = rounds[rows] * size + columns
+    kept = kept.reshape(needs.lanes, needs.registers, size).swapaxes(0, 1)
+    matrix = _matrix(group, takers, peers, rounds)
+    spread = max(1, 8 // needs.bits)
+    return Travel(
+        needs.bits,
+        matrix,
+        find_network(in_bytes(offered, needs.bits), needs.registers * spread),
+        find_network(in_bytes(kept, needs.bits), (count + needs.registers) * spread),
+    )
+
+
+def _matrix(
+    group: Group, takers: NDArray[np.int64], peers: NDArray[np.int64], rounds: NDArray[np.int64]
+) -> CoordinationMatrix:
+    """H of travel words, numbered in each lane by who takes them, and of arrivals, by round."""
+    lanes, count = len(group.lanes), len(takers)
+    words, keeps = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for numbers, ends in ((words, (takers, peers)), (keeps, (rounds, takers))):
+        order = np.lexsort((rounds, *ends))
+        ordered = ends[1][order]
+        numbers[order] = np.arange(count) - np.searchsorted(ordered, ordered)
+    edges = [Edge(*entry) for entry in np.stack([takers, peers, words, keeps], axis=1).tolist()]
+    numbered = Group(group.lanes, tuple(range(int(max(words.max(initial=0), keeps.max(initial=0))) + 1)),
+                     group.lane_offsets, group.register_offsets)  # fmt: skip
+    if not edges:
+        return CoordinationMatrix(group.lanes, ((),) * lanes, ((),) * lanes)
+    return matrix_of(numbered, edges, rounds.tolist())
+
+
+def in_bytes(table: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Demands in parts, `[outputs, lanes, parts]` of word * parts + place, as demands in bytes of pieces.
+
+    Parts of less than a byte lie in several pieces of a word: part k in byte k // pieces of piece k % pieces.
+    """
+    size = table.shape[2]
+    if bits >= 8:
+        wide = bits // 8
+        spread = table[..., None] * wide + np.arange(wide)
+        return np.where(table[..., None] < 0, NOTHING, spread).reshape(*table.shape[:2], 4)
+    pieces = 8 // bits
+    word, place = np.divmod(table, size)
+    codes = np.where(table < 0, NOTHING, (word * pieces + place % pieces) * 4 + place // pieces)
+    split = codes.reshape(*table.shape[:2], 4, pieces)
+    return np.moveaxis(split, 3, 1).reshape(-1, table.shape[1], 4)
