@@ -10,9 +10,13 @@ of the row. `b0` is a bit of the block's number, `-` a bit that moves nothing: b
 
 from __future__ import annotations
 
+import re
+
 from regweave.errors import InputError
 from regweave.layouts import Layout
 from regweave.machines.gpu import OPERAND_AXES, operand_tile
+
+_TOKEN = re.compile(r"-|([a-z])([0-9]{1,2})(?:-([0-9]{1,2}))?")
 
 
 def fragment(
@@ -60,14 +64,14 @@ def _bits(text: str, name: str) -> list[tuple[str, int]]:
     """`n0-2 m3` as (n, 0), (n, 1), (n, 2), (m, 3)."""
     bits = []
     for token in text.split():
-        letter, digits = token[0], token[1:]
-        first, _, last = digits.partition("-")
-        if letter != "-" and not (first.isdecimal() and (last.isdecimal() or not last)):
+        match = _TOKEN.fullmatch(token)
+        if match is None:
             raise InputError(
                 f"{token!r} is no coordinate", where=f"layout {name}", expected="like m2 or k0-3"
             )
-        if letter == "-":
-            bits.append((letter, 0))
+        if token == "-":
+            bits.append((token, 0))
         else:
-            bits += [(letter, bit) for bit in range(int(first), int(last or first) + 1)]
+            first = int(match[2])
+            bits += [(match[1], bit) for bit in range(first, int(match[3] or first) + 1)]
     return bits
