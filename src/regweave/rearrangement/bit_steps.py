@@ -1,0 +1,92 @@
+"""Steps of a walk between bit maps: what each does to the columns, and what it costs.
+
+A step makes slot y take from slot P y, with P linear over the bits of the slot's number. If the slots held
+elements by the columns S before, they hold them by S P afterwards, so a step exchanges two columns or adds
+one to another:
+
+    swap        lane bit <-> register bit      lanes that differ in one bit exchange half of their words
+    choose      lane bit += register bit       a lane takes this or that of two registers: selects
+    shift       register bit += lane bits      half of the words come from lane xor mask
+    gather      part bit <-> or += lane bits   each word is put together from its own and another lane's bytes
+    permute     anything among part and register bits, or lane bit += part bit: byte permutes
+    lanes       lane bits among themselves     every word comes from another lane
+    transpose   lane bits 2 3 4 <-> part bit and lane bits 0 1 (movmatrix), every word
+    rename      register bits among themselves: free
+
+`choose` moves nothing between lanes and `shift` selects nothing: a swap is choose, shift and choose, made
+leaner because the words that stay need not be chosen twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Kind = Literal["swap", "choose", "shift", "gather", "permute", "lanes", "transpose", "rename"]
+
+
+class Columns(NamedTuple):
+    """What each bit of a slot's number flips in the source's: lane bits, part bits, register bits."""
+
+    lanes: tuple[int, ...]
+    parts: tuple[int, ...]
+    registers: tuple[int, ...]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """The columns of all bits, lane bits first."""
+        return self.lanes + self.parts + self.registers
+
+    def with_all(self, columns: list[int]) -> Columns:
+        """Others of the same shape."""
+        first, second = len(self.lanes), len(self.lanes) + len(self.parts)
+        return Columns(tuple(columns[:first]), tuple(columns[first:second]), tuple(columns[second:]))
+
+
+@dataclass(frozen=True)
+class BitStep:
+    """`images[bit]`: the bits (a mask) of the slot that a slot takes from, which its bit `bit` flips.
+
+    `bits` are those that the step is about, numbered like `images`; a mask of them for `shift` and `gather`.
+    """
+
+    kind: Kind
+    images: tuple[int, ...]
+    bits: tuple[int, ...] = ()
+
+    def applied(self, columns: Columns) -> Columns:
+        """The columns after the step."""
+        old = columns.all
+        return columns.with_all([combined(old, image) for image in self.images])
+
+
+def combined(columns: tuple[int, ...], mask: int) -> int:
+    """The sum of the columns of a mask."""
+    total = 0
+    while mask:
+        low = mask & -mask
+        total ^= columns[low.bit_length() - 1]
+        mask ^= low
+    return total
+
+
+def exchange_bits(kind: Kind, size: int, first: int, second: int) -> BitStep:
+    """The step that exchanges two columns of `size`."""
+    images = [1 << bit for bit in range(size)]
+    images[first], images[second] = images[second], images[first]
+    return BitStep(kind, tuple(images), (first, second))
+
+
+def add_bits(kind: Kind, size: int, target: int, mask: int) -> BitStep:
+    """The step that adds the columns of `mask` to column `target`."""
+    images = [1 << bit for bit in range(size)]
+    images[target] ^= mask
+    return BitStep(kind, tuple(images), (target, mask))
+
+
+def transposition(size: int, part: int) -> BitStep:
+    """movmatrix, where `part` is the bit that says which half of a word."""
+    images = [1 << bit for bit in range(size)]
+    for first, second in ((2, part), (3, 0), (4, 1)):
+        images[first], images[second] = images[second], images[first]
+    return BitStep("transpose", tuple(images))
