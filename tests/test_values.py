@@ -118,11 +118,33 @@ def test_fields_made_by_factories_by_name_and_before_use():
     assert Box.seen == 0
     assert not hasattr(Box, "items")
     assert str(second) == f"{Box.__qualname__}(size=2, items=[2], inner={{}})"
+    many = [Box([n], size=n) for n in range(1, 40)]
+    assert [vars(box) for box in many] == [
+        {"items": [n], "size": n, "inner": {}, "seen": 0} for n in range(1, 40)
+    ]
     for wrong in (lambda: Box(), lambda: Box([], 0, {}, size=1), lambda: Box(colour=1, size=1)):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match=r"Box\.__init__\(\)"):
             wrong()
     with pytest.raises(AssertionError):
         Box(size=0)
+
+
+@pytest.mark.parametrize("made", [0, 40])
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [((), {}), ((1,), {"x": 2}), ((1, 2, 3), {}), ((), {"y": 2}), ((1,), {"z": 2})],
+)
+def test_wrong_arguments_are_named(made, args, named):
+    @frozen
+    class Pair:
+        x: int
+        y: int = 0
+
+    for n in range(made):
+        Pair(n)
+    with pytest.raises(TypeError, match=r"Pair\.__init__\(\)"):
+        Pair(*args, **named)
+    assert Pair(1) == Pair(x=1, y=0)
 
 
 def test_the_standard_library_s_classes_may_inherit():

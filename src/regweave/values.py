@@ -9,19 +9,21 @@
 
 `dataclasses` compiles six methods for every class, 0.4 ms each time a process starts; for the classes that a
 cascade needs that is as much as all its other work. Here comparing, hashing, printing and refusing are shared
-by all classes, and the one method that is worth compiling, `__init__`, is compiled when a class makes its
-first object: of the classes that a process loads, half never do. For the classes that every process needs;
-the others are plain `dataclass(frozen=True)`.
+by all classes, and the one method that is worth compiling, `__init__`, is compiled when a class has made some
+objects without: of the classes that a process loads, most make few or none. For the classes that every
+process needs; the others are plain `dataclass(frozen=True)`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
+#: So many objects of a class are made without a method compiled for it.
+_FEW = 16
 
 
 @overload
@@ -49,13 +51,46 @@ def _make(cls: type[T], eq: bool) -> type[T]:
 
 
 def _first_init(cls: Any) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one in its own place."""
+    """An `__init__` for a few objects, which then puts the compiled one in its own place."""
+    left = _FEW
 
     def init(self: Any, /, *args: Any, **named: Any) -> None:
-        cls.__init__ = _compiled_init(cls)
-        cls.__init__(self, *args, **named)
+        nonlocal left
+        left -= 1
+        values = _bound(cls, args, named) if left > 0 else None
+        if values is None:
+            cls.__init__ = _compiled_init(cls)
+            cls.__init__(self, *args, **named)
+            return
+        self.__dict__.update(values)
+        if hasattr(cls, "__post_init__"):
+            self.__post_init__()
 
     return init
+
+
+def _bound(cls: Any, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields' values; None where the arguments are wrong, which the compiled method says best."""
+    entries = fields(cls)
+    taken = [entry.name for entry in entries if entry.init and not entry.kw_only]
+    values = dict(zip(taken, args, strict=False))
+    if len(args) > len(taken) or not named.keys().isdisjoint(values):
+        return None
+    left = len(named)
+    for entry in entries:
+        name = entry.name
+        if name in values:
+            continue
+        if entry.init and name in named:
+            values[name] = named[name]
+            left -= 1
+        elif entry.default_factory is not MISSING:
+            values[name] = entry.default_factory()
+        elif entry.init and entry.default is MISSING:
+            return None
+        elif entry.init:
+            values[name] = entry.default
+    return None if left else values
 
 
 def _compiled_init(cls: Any) -> Callable[..., None]:

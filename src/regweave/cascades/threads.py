@@ -18,7 +18,6 @@ import ctypes
 import mmap
 import operator
 import os
-import signal
 import threading
 import time
 from functools import cache
@@ -99,6 +98,8 @@ class _Crew:
             ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
         )
         worker = _native("worker").address
+        import signal  # its many names take as long to load as a small kernel: only crews need it
+
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             for count in range(helpers):

@@ -22,10 +22,11 @@ from regweave.errors import AssemblyError, DeviceError
 _LOCK = threading.Lock()
 # A fork waits until no thread is inside LLVM: in the child those threads would never leave it.
 os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+# Patterns of what is rare: they are made when they are used, which takes longer than most modules do to load.
 #: No text that LLVM takes: it ends at a zero, and half a surrogate pair is no UTF-8.
-_STRANGE = re.compile("[\0\ud800-\udfff]")
-_PLACE = re.compile(r"<inline asm>:(\d+):(\d+): (?:error: )?([^\n]*)")
-_PLACE_SPLIT = re.compile(r"(?=<inline asm>:)")
+_STRANGE = "[\0\ud800-\udfff]"
+_PLACE = r"<inline asm>:(\d+):(\d+): (?:error: )?([^\n]*)"
+_PLACE_SPLIT = r"(?=<inline asm>:)"
 _CHILD = """
 import sys
 from regweave.devices.cpu import assembler
@@ -61,7 +62,7 @@ def emit_unguarded(text: str) -> bytes:
 
 def assemble(text: str, *, name: str = "listing") -> bytes:
     """The ELF object of an assembly text in the syntax it names; AssemblyError with the offending line."""
-    strange = _STRANGE.search(text)
+    strange = None if text.isascii() and "\0" not in text else re.search(_STRANGE, text)
     if strange is not None:
         raise AssemblyError(f"{name} holds the character {strange[0]!r}", fix="write it as a number")
     with _LOCK:
@@ -84,12 +85,12 @@ def _try_in_child(text: str, name: str) -> None:
         [sys.executable, "-c", _CHILD], input=text, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise _error(text, _PLACE_SPLIT.split(done.stderr)[1:] or [done.stderr], name)
+        raise _error(text, re.split(_PLACE_SPLIT, done.stderr)[1:] or [done.stderr], name)
 
 
 def _error(text: str, messages: list[str], name: str) -> AssemblyError:
     """The first message as an error, with the line that it is about."""
-    match = _PLACE.search(messages[0])
+    match = re.search(_PLACE, messages[0])
     if match is None:
         return AssemblyError(f"{name} could not be assembled: {messages[0].strip()}")
     number, reason = int(match[1]), match[3]

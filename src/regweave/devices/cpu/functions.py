@@ -111,7 +111,7 @@ def load_made(make: Callable[[], Listing], structure: str, machine: VectorMachin
     """
     started = time.perf_counter()
     key = None
-    if machine in (AVX512, AVX2):
+    if machine in (AVX512, AVX2) and store.is_on():
         _check_machine(machine, structure)
         key = source_key(structure, machine.name)
         image = _found(store.find(key)) if key is not None else None
@@ -151,7 +151,7 @@ def _check_machine(machine: Any, name: str) -> VectorMachine:
 def _load_listing(listing: Listing) -> tuple[Image, bytes | None]:
     """The listing's code in memory, and the key under which it is on disk."""
     machine = _check_machine(listing.program.machine, listing.name)
-    key = text_key(listing.text, (listing.name,), machine.features)
+    key = text_key(listing.text, (listing.name,), machine.features) if store.is_on() else None
     return _load(listing.text, (listing.name,), key), key
 
 

@@ -39,6 +39,11 @@ _distrusted: set[str] = set()
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
+def is_on() -> bool:
+    """Whether anything is kept at all: where not, a key need not be worked out."""
+    return code_folder() is not None
+
+
 def find(key: bytes) -> bytes | None:
     """The image kept under `key`, None if there is none that can be trusted."""
     with _open_folder() as folder:
