@@ -1,14 +1,11 @@
-"""Two ways to look at CUDA C++ without a GPU: run its text on all lanes, or compile it and read the SASS."""
+"""Ways to look at generated code without a GPU: run its text on all lanes, or compile it and count."""
 
 import re
-import subprocess
-from collections import Counter
 
 import numpy as np
 import pytest
 
-# asm("{ ... cvt.rn.f16.f32 l, %1; ... }" : "=r"(v2) : "f"(s0), "f"(s1));
-_PACKING = r"asm\(.*cvt\.rn\.(b?f16)\.f32 l, %1;.*\"=r\"\((\w+)\).*\((\w+)\).*\((\w+)\)\);"
+from regweave.devices import cuda, hip
 
 
 @pytest.fixture(scope="session")
@@ -67,34 +64,25 @@ def _packed(kind, low, high):
     return halves[0] | halves[1] << np.uint32(16)
 
 
-class Sass:
-    """Instructions of a compiled kernel: mnemonics in order, and how often each base name occurs."""
-
-    def __init__(self, listing):
-        pattern = r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)([^;]*);"
-        found = [(match[1], match[2]) for match in re.finditer(pattern, listing)]
-        self.instructions = [(name, rest) for name, rest in found if name not in ("NOP", "BRA")]
-        self.count = Counter(name for name, _ in self.instructions)
-
-    def __len__(self):
-        return len(self.instructions)
+@pytest.fixture(scope="session")
+def inspect_cuda():
+    """A function from a text, a target and kernels' names to their listings; skips without the compiler."""
+    return _inspector(cuda)
 
 
 @pytest.fixture(scope="session")
-def compile_kernel():
-    """A function that compiles a kernel for a target and returns its `Sass`; skips without the compiler."""
-    core = pytest.importorskip("cuda.core", reason="needs the extra cuda: pip install 'regweave[cuda]'")
-    from cuda.pathfinder import find_nvidia_binary_utility
+def inspect_hip():
+    """The same for HIP C++."""
+    return _inspector(hip)
 
-    disassembler = find_nvidia_binary_utility("nvdisasm")
-    if disassembler is None:
-        pytest.skip("needs nvdisasm, which the extra cuda installs")
 
-    def compiled(code, target, folder):
-        cubin = core.Program(code, "c++", core.ProgramOptions(arch=target)).compile("cubin")
-        path = folder / f"{target}.cubin"
-        path.write_bytes(cubin.code)
-        run = subprocess.run([disassembler, "-c", str(path)], capture_output=True, text=True, check=True)
-        return Sass(run.stdout)
+def _inspector(device):
+    reason = device.unsupported_reason()
+    if reason is not None:
+        pytest.skip(reason)
 
-    return compiled
+    def inspect(text, target, *names):
+        listings = device.inspect(text, target, *(names or ("trial",)))
+        return listings if len(listings) > 1 else listings[0]
+
+    return inspect

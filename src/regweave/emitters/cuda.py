@@ -114,6 +114,7 @@ CUDA = Language(
             _SPACES,
         ),
         "lane": _assembly("mov.u32 %0, %%laneid;"),
+        "transpose": _assembly("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;", "r"),
         "pack_f16": _halves("cvt.rn.f16.f32"),
         "pack_bf16": _halves("cvt.rn.bf16.f32"),
         "pack_s8": _assembly("cvt.pack.sat.s8.s32.b32 %0, %2, %1, %3;", "rrr"),

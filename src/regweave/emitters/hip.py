@@ -15,7 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regweave.emitters.language import COMMON_EXPRESSIONS, Expression, Language, Place, constant
+from regweave.emitters.language import (
+    COMMON_EXPRESSIONS,
+    Expression,
+    Language,
+    Place,
+    call,
+    constant,
+    lane_of,
+)
 from regweave.emitters.memories import AccessTypes, memory_statements
 from regweave.emitters.products import matrix_statement
 from regweave.programs import Value
@@ -72,8 +80,27 @@ def _lane(place: Place) -> tuple[list[str], list[str]]:
 def _shuffle(place: Place) -> tuple[list[str], list[str]]:
     (word, index), (name,), (width,) = place.values, place.names, place.step.numbers
     if width != place.program.lanes:
-        index = f"(({_lane_text(place.program.lanes)} & ~{width - 1}u) | ({index} & {width - 1}u))"
+        lane = lane_of(place, _lane_text(place.program.lanes))
+        index = f"(({lane} & ~{width - 1}u) | ({index} & {width - 1}u))"
     return [f"const unsigned {name} = __builtin_amdgcn_ds_bpermute({index} << 2u, {word});"], [name]
+
+
+def _lane_swap(place: Place) -> tuple[list[str], list[str]]:
+    first, second, (bit,) = *place.values, place.step.numbers
+    name = place.names[0]
+    swap = f"__builtin_amdgcn_permlane{bit}_swap"
+    return [f"const auto {name} = {swap}({first}, {second}, false, false);"], [f"{name}[0]", f"{name}[1]"]
+
+
+def _row_move(values: Sequence[str], numbers: Sequence[int]) -> str:
+    # all rows and banks; a lane that would take from none, of which there are none here, gets zero
+    return f"__builtin_amdgcn_mov_dpp({values[0]}, {numbers[0]:#x}, 0xf, 0xf, true)"
+
+
+def _row_permute(values: Sequence[str], numbers: Sequence[int]) -> str:
+    word, (low, high, cross) = values[0], numbers
+    selectors = f"{constant(low)}, {constant(high)}"
+    return f"__builtin_amdgcn_permlane{'x' if cross else ''}16({word}, {word}, {selectors}, false, false)"
 
 
 def _byte_permute(place: Place) -> tuple[list[str], list[str]]:
@@ -136,8 +163,11 @@ HIP = Language(
         "thread": lambda values, numbers: _THREAD,
         "bits": lambda values, numbers: f"__builtin_bit_cast(unsigned, {values[0]})",
         "number": lambda values, numbers: f"__builtin_bit_cast(float, {values[0]})",
-        "rotate_right": lambda values, numbers: f"__builtin_rotateright32({values[0]}, {values[1]})",
-        "maximum_f32": lambda values, numbers: f"__builtin_fmaxf({values[0]}, {values[1]})",
+        "rotate_right": call("__builtin_rotateright32"),
+        "maximum_f32": call("__builtin_fmaxf"),
+        "row_move": _row_move,
+        "row_permute": _row_permute,
+        "half_swap": call("__builtin_amdgcn_permlane64"),
         "pack_f16": _halves("_Float16"),
         "pack_bf16": _halves("__bf16"),
         "pack_s8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, -128, 127)",
@@ -161,6 +191,7 @@ HIP = Language(
         ),
         "lane": _lane,
         "shuffle": _shuffle,
+        "lane_swap": _lane_swap,
         "byte_permute": _byte_permute,
         "barrier": _barrier,
         "matrix": matrix_statement,

@@ -74,6 +74,12 @@ def constant(value: int) -> str:
     return f"{value}u" if value < 256 else f"{value:#010x}u"
 
 
+def lane_of(place: Place, otherwise: str) -> str:
+    """The lane's number: the name that it already has in the program, or else this expression."""
+    lanes = (value for value, step in place.steps.items() if step.opcode == "lane" and value in place.texts)
+    return next((place.texts[value] for value in lanes), otherwise)
+
+
 # steps that every C-like language writes alike
 COMMON_EXPRESSIONS: dict[str, Expression] = {
     "and": infix("&"),

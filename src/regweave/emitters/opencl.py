@@ -11,50 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regweave.emitters.language import COMMON_EXPRESSIONS, Expression, Language, Place, call
+from regweave.emitters.language import (
+    COMMON_EXPRESSIONS,
+    Expression,
+    Language,
+    Place,
+    call,
+    constant,
+    lane_of,
+)
 from regweave.emitters.memories import AccessTypes, memory_statements
+from regweave.emitters.opencl_helpers import EIGHT, LANE_SWAP, PACK_BF16, PACK_F16, TRANSPOSE
+from regweave.programs import lane_moves
 
-_HALF = """\
-#ifndef REGWEAVE_PACK_F16
-#define REGWEAVE_PACK_F16
-static inline uint regweave_pack_f16(float low, float high) {
-    ushort halves[2];
-    vstore_half_rte(low, 0, (half *)halves);
-    vstore_half_rte(high, 1, (half *)halves);
-    return halves[0] | (uint)halves[1] << 16;
-}
-#endif"""
-
-_BRAIN = """\
-#ifndef REGWEAVE_PACK_BF16
-#define REGWEAVE_PACK_BF16
-// the high half of an f32, rounded to nearest, ties to even; a NaN stays one
-static inline uint regweave_bf16(uint bits) {
-    return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
-static inline uint regweave_pack_bf16(float low, float high) {
-    return regweave_bf16(as_uint(low)) | regweave_bf16(as_uint(high)) << 16;
-}
-#endif"""
-
-_EIGHT = """\
-#ifndef REGWEAVE_EIGHT
-#define REGWEAVE_EIGHT
-// an f32 in 8 bits, rounded to nearest, ties to even; too large becomes the largest number, a NaN 0x7f
-static inline uint regweave_eight(float x, uint mantissa, uint bias, float largest) {
-    const uint sign = as_uint(x) >> 24 & 0x80u, size = min(as_uint(x) & 0x7fffffffu, as_uint(largest));
-    const uint drop = 23u - mantissa, lowest = 128u - bias;
-    // below the normal range the step stays what it is: 2 to the power of lowest - 127 - mantissa
-    const uint steps = (uint)rint(as_float(size) * as_float((254u - lowest + mantissa) << 23));
-    const uint rounded = size + (1u << (drop - 1u)) - 1u + (size >> drop & 1u);
-    const uint bits = size >> 23 < lowest ? steps : (rounded >> drop) - ((lowest - 1u) << mantissa);
-    return isnan(x) ? 0x7fu : bits | sign;
-}
-#endif"""
+_LANE = "get_sub_group_local_id()"
 
 
 def _lane(place: Place) -> tuple[list[str], list[str]]:
-    return ["const uint lane = get_sub_group_local_id();"], ["lane"]
+    return [f"const uint lane = {_LANE};"], ["lane"]
 
 
 def _shuffle(place: Place) -> tuple[list[str], list[str]]:
@@ -62,8 +36,36 @@ def _shuffle(place: Place) -> tuple[list[str], list[str]]:
     # an index is known modulo the width, and taking from outside the sub-group is undefined
     index = f"{index} & {width - 1}u"
     if width != place.program.lanes:
-        index = f"(get_sub_group_local_id() & ~{width - 1}u) | ({index})"
+        index = f"({lane_of(place, _LANE)} & ~{width - 1}u) | ({index})"
     return [f"const uint {name} = sub_group_shuffle({word}, {index});"], [name]
+
+
+def _lane_swap(place: Place) -> tuple[list[str], list[str]]:
+    (name, _), (bit,) = place.names, place.step.numbers
+    swapped = f"regweave_lane_swap({', '.join(place.values)}, {bit}u)"
+    return [f"const uint2 {name} = {swapped};"], [f"{name}.x", f"{name}.y"]
+
+
+def _row_move(values: Sequence[str], numbers: Sequence[int]) -> str:
+    (control,) = numbers
+    if control < lane_moves.ROW_ROTATE:
+        peer = f"({_LANE} & ~3u) | ({control}u >> 2u * ({_LANE} & 3u) & 3u)"
+    elif control < lane_moves.ROW_MIRROR:
+        peer = f"({_LANE} & ~15u) | ({_LANE} - {control - lane_moves.ROW_ROTATE}u & 15u)"
+    elif control in (lane_moves.ROW_MIRROR, lane_moves.HALF_MIRROR):
+        peer = f"{_LANE} ^ {15 if control == lane_moves.ROW_MIRROR else 7}u"
+    elif control < lane_moves.ROW_XOR:
+        peer = f"({_LANE} & ~15u) | {control - lane_moves.ROW_SHARE}u"
+    else:
+        peer = f"{_LANE} ^ {control - lane_moves.ROW_XOR}u"
+    return f"sub_group_shuffle({values[0]}, {peer})"
+
+
+def _row_permute(values: Sequence[str], numbers: Sequence[int]) -> str:
+    low, high, cross = numbers
+    row = f"{_LANE} & ~15u" if not cross else f"({_LANE} & ~15u) ^ 16u"
+    selector = f"({_LANE} & 8u ? {constant(high)} : {constant(low)})"
+    return f"sub_group_shuffle({values[0]}, ({row}) | ({selector} >> 4u * ({_LANE} & 7u) & 15u))"
 
 
 def _byte_permute(values: Sequence[str], numbers: Sequence[int]) -> str:
@@ -105,6 +107,10 @@ OPENCL = Language(
         "rotate_right": lambda values, numbers: f"rotate({values[0]}, 0u - {values[1]})",
         "maximum_f32": call("fmax"),
         "byte_permute": _byte_permute,
+        "transpose": call("regweave_transpose"),
+        "row_move": _row_move,
+        "row_permute": _row_permute,
+        "half_swap": lambda values, numbers: f"sub_group_shuffle({values[0]}, {_LANE} ^ 32u)",
         "pack_f16": call("regweave_pack_f16"),
         "pack_bf16": call("regweave_pack_bf16"),
         "pack_s8": _bytes("((uint)clamp(as_int({}), -128, 127) & 255u)"),
@@ -119,13 +125,16 @@ OPENCL = Language(
         ),
         "lane": _lane,
         "shuffle": _shuffle,
+        "lane_swap": _lane_swap,
         "barrier": _barrier,
     },
     helpers={
-        "pack_f16": _HALF,
-        "pack_bf16": _BRAIN,
-        "pack_e4m3": _EIGHT,
-        "pack_e5m2": _EIGHT,
+        "transpose": TRANSPOSE,
+        "lane_swap": LANE_SWAP,
+        "pack_f16": PACK_F16,
+        "pack_bf16": PACK_BF16,
+        "pack_e4m3": EIGHT,
+        "pack_e5m2": EIGHT,
     },
     kernel=(
         "__attribute__((reqd_work_group_size({threads}, 1, 1), intel_reqd_sub_group_size({lanes})))\n"
