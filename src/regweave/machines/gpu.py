@@ -63,7 +63,8 @@ class MatrixInstruction:
     `mnemonic` is the vendor's full text; `name` the short name by which operands are asked for
     (`mma.m16n8k8.tf32`, as in `mma.m16n8k8.tf32:C`), `aliases` further ones. `support` says for each machine
     by name whether the instruction is `native` there, `emulated` by the compiler, or known as a `layout`
-    only; a machine that is not named lacks it. `note` tells what to use where it is not native.
+    only; a machine that is not named lacks it. `note` tells what to use where it is not native. `builtin` is
+    the function by which the vendor's compiler makes it, where there is one.
 
     `m`, `n` and `k` are the sizes of one product. An instruction of several `blocks` computes that many
     independent products D[b] = A[b] B[b] + C[b]; their tiles are stacked along the rows of A, C and D, and
@@ -85,6 +86,7 @@ class MatrixInstruction:
     blocks: int = 1
     aliases: tuple[str, ...] = ()
     note: str = ""
+    builtin: str = ""
 
     def __post_init__(self) -> None:
         if not {"C", "D"} <= set(self.fragments) <= set(OPERAND_AXES):

@@ -108,3 +108,29 @@ def test_the_check_sees_holes(tmp_path):
     lines = ["v_mfma_f32_32x32x8_f16 v0, v1, v2, v3", "v_mfma_f32_32x32x9_f16 v0, v1, v2, v3"]
     seen = refused(lines, "gfx942", tmp_path)
     assert [seen[text].startswith(ABSENT) for text in lines] == [False, True]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_builtins_are_known_to_the_compiler(machine, tmp_path):
+    names = sorted({entry.builtin for entry in MACHINES[machine].instructions.values()})
+    assert "__builtin_amdgcn_bogus" not in names
+    source = tmp_path / "builtins.c"
+    lines = [
+        f'#if !__has_builtin({name})\n#warning "{name}"\n#endif'
+        for name in (*names, "__builtin_amdgcn_bogus")
+    ]
+    source.write_text("\n".join(lines) + "\n")
+    cpu, _, wide = machine.partition("_")
+    command = [
+        sys.executable,
+        "-m",
+        "ziglang",
+        "clang",
+        "-x",
+        "c",
+        "--target=amdgcn-amd-amdhsa",
+        f"-mcpu={cpu}",
+    ]
+    command += ["-mwavefrontsize64"] * bool(wide) + ["-nogpulib", "-fsyntax-only", str(source)]
+    printed = subprocess.run(command, capture_output=True, text=True).stderr
+    assert re.findall(r'warning: "(\w+)"', printed) == ["__builtin_amdgcn_bogus"], printed

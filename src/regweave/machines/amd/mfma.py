@@ -75,13 +75,24 @@ def mfma_entries() -> tuple[dict[str, Entry[MatrixInstruction]], dict[str, str]]
             for side, k, blocks in shapes:
                 start = f"{head}{kind}_{side}x{side}x{k}"
                 name = f"{start}_{f'{blocks}b_' if blocks > 1 else ''}{modern}"
-                # newer instructions only have the modern spelling
                 old = () if "8_" in modern or "f8" in modern else (start + ending,)
                 support = dict.fromkeys(machines, "native")
-                make = partial(_instruction, name, (side, side, k), blocks, result, types, support, old)
+                builtin = _builtin(old, name, machines[0])
+                make = partial(
+                    _instruction, name, (side, side, k), blocks, result, types, support, old, builtin
+                )
                 entries[name] = Entry(support, 64, make, "ABCD")
                 aliases |= dict.fromkeys(old, name)
     return entries, aliases
+
+
+def _builtin(old: tuple[str, ...], name: str, first: str) -> str:
+    """The compiler's name: in the spelling of the machine that had the instruction first."""
+    text = old[0] if old and first in _ALL[:2] else name.partition(".")[0]
+    # the compiler writes the unscaled form where the scales are 0
+    if text.startswith("v_mfma_f32") and text.endswith("f8f6f4"):
+        text = text.replace("mfma", "mfma_scale")
+    return "__builtin_amdgcn_" + text.removeprefix("v_")
 
 
 def _instruction(
@@ -92,6 +103,7 @@ def _instruction(
     types: tuple[str, str],
     support: dict[str, str],
     aliases: tuple[str, ...],
+    builtin: str,
 ) -> MatrixInstruction:
     side, _, k = sizes
     accumulators = _F64_ACCUMULATORS if result == "f64" else _ACCUMULATORS
@@ -102,7 +114,9 @@ def _instruction(
         operand: fragment(f"{name}:{operand}", operand, sizes, dtype, lane, item, blocks)
         for operand, (dtype, lane, item) in sorted(forms.items())
     }
-    return MatrixInstruction(name, name.partition(".")[0], *sizes, support, fragments, blocks, aliases)
+    return MatrixInstruction(
+        name, name.partition(".")[0], *sizes, support, fragments, blocks, aliases, builtin=builtin
+    )
 
 
 def _input_bits(letter: str, side: int, blocks: int, k: int, dtype: str, runs_of_16: bool) -> tuple[str, str]:

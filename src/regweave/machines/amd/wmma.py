@@ -87,9 +87,10 @@ def _instruction(
         else:
             lane, item = _INPUT_12[lanes][_BITS[dtype], k]
             forms[operand] = dtype, f"{letter}0-3 {lane}", item
+    builtin = f"__builtin_amdgcn_{mnemonic.removeprefix('v_')}_w{lanes}" + "_gfx12" * (generation == 12)
     result = (_RESULT_11 if generation == 11 else _RESULT_12)[lanes]
     forms["C"] = forms["D"] = types[2], *result
     fragments = {
         operand: fragment(f"{name}:{operand}", operand, (16, 16, k), *form) for operand, form in forms.items()
     }
-    return MatrixInstruction(name, mnemonic, 16, 16, k, support, fragments)
+    return MatrixInstruction(name, mnemonic, 16, 16, k, support, fragments, builtin=builtin)
