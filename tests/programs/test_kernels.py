@@ -162,7 +162,7 @@ def test_writing_again_before_others_have_read_is_found():
 
 @pytest.mark.parametrize(
     ("first", "message"),
-    [(2, "moves 4 bytes at 2"), (4, "lane 31 moves 4 bytes at 128")],
+    [(2, "4 bytes are moved at 2, the address of number 0"), (4, "moved at 128, the address of number 31")],
 )
 def test_addresses_outside_are_found_when_they_are_used(first, message):
     builder = ProgramBuilder("outside", 32, Array("s", "b32", 1), memories=[TILE])
@@ -178,6 +178,33 @@ def test_lanes_must_not_write_different_words_to_one_place():
     run_program(builder.finish(), np.ones((32, 1), np.uint32))
     with pytest.raises(VerificationError, match="different words"):
         run_program(builder.finish(), np.arange(32, dtype=np.uint32)[:, None])
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_matrices_of_halves(count, transposed):
+    tile = Memory("tile", "shared", 128 * count)
+    halves = np.arange(64 * count, dtype="<u2").reshape(count, 8, 8)
+    builder = ProgramBuilder("matrices", 32, Array("s", "b32", count), Array("d", "b32", count), [tile])
+    at = builder.step("and", (address(builder, 16), builder.constant(128 * count - 1)))
+    words = [builder.word(index) for index in range(count)]
+    builder.apply("matrix_store", (at, *words), (count, 0, 0), "tile")
+    builder.barrier()
+    program = builder.finish(builder.apply("matrix_load", (at,), (count, transposed, 0), "tile"))
+    # lane 4 g + t holds halves 2 t and 2 t + 1 of row g
+    given = halves.reshape(count, 32, 2).view("<u4")[..., 0].T.astype(np.uint32)
+    accesses: list[Access] = []
+    found = run_program(program, np.ascontiguousarray(given), accesses=accesses)
+    wanted = halves.swapaxes(1, 2) if transposed else halves
+    assert np.array_equal(np.ascontiguousarray(found.T).view("<u2").reshape(count, 8, 8), wanted)
+    assert [(a.store, a.bytes, a.addresses.size) for a in accesses] == [
+        (True, 16, 8 * count),
+        (False, 16, 8 * count),
+    ]
+    with pytest.raises(VerificationError, match="not 1, 2 or 4"):
+        check_program(edited(program, -1, numbers=(3, 0, 0)))
+    with pytest.raises(VerificationError, match="without a barrier"):
+        run_program(replace(program, steps=tuple(s for s in program.steps if s.symbol != "warp")), found)
 
 
 def test_memories_must_be_given():

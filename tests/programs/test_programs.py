@@ -89,7 +89,7 @@ def test_selecting():
 def test_opcodes_are_described_by_known_types():
     for opcode in OPCODES.values():
         assert isinstance(opcode, Opcode)
-        assert {*opcode.operands, *opcode.results} <= {*TYPES, "any", "words", *"ABCD"}
+        assert {*opcode.operands, *opcode.results} <= {*TYPES, "any", "words", "matrices", *"ABCD"}
 
 
 def broken(change):

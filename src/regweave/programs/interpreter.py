@@ -16,7 +16,7 @@ import numpy as np
 
 from regweave.errors import InputError
 from regweave.programs.fragments import multiply
-from regweave.programs.memories import Access, MemoryState
+from regweave.programs.memories import MATRIX_ROWS, ROW_BYTES, Access, MemoryState
 from regweave.programs.opcodes import OPCODES
 from regweave.programs.program import Item, Loop, Program, Step, When
 
@@ -125,9 +125,22 @@ class _Run:
     def access(self, step: Step, operands: tuple[Any, ...], active: NDArray[np.bool_]) -> tuple[Any, ...]:
         state, store = self.memories[step.symbol], step.opcode.endswith("_store")
         if self.accesses is not None and state.memory.space == "shared":
-            at = operands[0][active].astype(np.int64) + step.numbers[1]
-            self.accesses.append(Access(store, step.numbers[0], at, np.flatnonzero(active)))
+            self.accesses.append(self.seen(step, operands[0], active, store=store))
+        if step.opcode == "matrix_load":
+            return state.load_matrices(step, operands[0])
+        if step.opcode == "matrix_store":
+            state.store_matrices(step, operands[0], operands[1:])
+            return ()
         if store:
             state.store(step, operands[0], operands[1:], active)
             return ()
         return state.load(step, operands[0], active)
+
+    def seen(self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_], *, store: bool) -> Access:
+        """An access, as whoever counts bank conflicts wants to see it."""
+        size, lanes = step.numbers[0], active
+        if step.opcode.startswith("matrix_"):
+            size, lanes = ROW_BYTES, np.arange(self.threads) % self.program.lanes < size * MATRIX_ROWS
+        return Access(
+            store, size, addresses[lanes].astype(np.int64) + step.numbers[-1], np.flatnonzero(lanes)
+        )

@@ -18,13 +18,15 @@ from regweave.programs.program import Memory, Step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_NOBODY, _SEVERAL = -1, -2
+_NOBODY, _SEVERAL, _ALL = -1, -2, -3
 _RUBBISH = 0xA5
+# a matrix of 8 x 8 halves: rows of 16 bytes, one lane giving the address of each
+MATRIX_ROWS, ROW_BYTES = 8, 16
 
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One step's access to shared memory: `addresses[thread]` in bytes, of those threads that take part."""
+    """One step's access to shared memory: `addresses` in bytes, given by the threads `lanes`."""
 
     store: bool
     bytes: int
@@ -36,9 +38,9 @@ class MemoryState:
     """The bytes of one memory while a program runs."""
 
     def __init__(self, memory: Memory, threads: int, lanes: int, given: NDArray[np.uint8] | None) -> None:
-        self.memory = memory
+        self.memory, self.lanes = memory, lanes
         self.bytes = np.full(memory.bytes, _RUBBISH, dtype=np.uint8) if given is None else given
-        # who can see an access without a barrier: the lane itself, and, of another warp's, the warp
+        # who sees an access without a barrier: the lane itself; with one of the warp only: its warp
         self.names = {"warp": np.arange(threads), "block": np.arange(threads) // lanes}
         self.readers = {scope: np.full(memory.bytes, _NOBODY) for scope in self.names}
         self.writers = {scope: np.full(memory.bytes, _NOBODY) for scope in self.names}
@@ -53,11 +55,9 @@ class MemoryState:
         self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], ...]:
         """The words at each thread's address; zero in threads that take no part."""
-        size = step.numbers[0]
-        at = self._places(step, addresses, active)
-        if self.memory.space == "shared":
-            self._ordered(step, at, active, self.writers)
-            self._mark(at, active, self.readers)
+        size, offset = step.numbers
+        at = self._places(step, addresses[active], size, offset)
+        self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=False)
         found = np.zeros((len(active), max(4, size)), dtype=np.uint8)
         found[active, :size] = self.bytes[at]
         return tuple(np.ascontiguousarray(word) for word in found.view("<u4").T.astype(np.uint32))
@@ -66,47 +66,74 @@ class MemoryState:
         self, step: Step, addresses: NDArray[Any], words: tuple[NDArray[Any], ...], active: NDArray[np.bool_]
     ) -> None:
         """Put each thread's words at its address."""
-        size = step.numbers[0]
-        at = self._places(step, addresses, active)
-        if self.memory.space == "shared":
-            self._ordered(step, at, active, self.writers, self.readers)
-            self._mark(at, active, self.writers)
+        size, offset = step.numbers
+        at = self._places(step, addresses[active], size, offset)
+        self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=True)
         given = np.ascontiguousarray(np.stack(words, axis=1).astype("<u4")).view(np.uint8)[active, :size]
+        self._write(step, at, given)
+
+    def load_matrices(self, step: Step, addresses: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The word of each matrix that falls to each lane, from the rows whose addresses lanes give."""
+        at = self._rows(step, addresses, store=False)
+        halves = self.bytes[at].view("<u2").reshape(-1, step.numbers[0], MATRIX_ROWS, MATRIX_ROWS)
+        if step.numbers[1]:
+            halves = halves.swapaxes(2, 3)
+        words = np.ascontiguousarray(halves).view("<u4").reshape(len(halves), step.numbers[0], self.lanes)
+        return tuple(np.ascontiguousarray(words[:, matrix].ravel()) for matrix in range(step.numbers[0]))
+
+    def store_matrices(self, step: Step, addresses: NDArray[Any], words: tuple[NDArray[Any], ...]) -> None:
+        """Put the words of all lanes into the rows whose addresses lanes give."""
+        at = self._rows(step, addresses, store=True)
+        stacked = np.stack([word.reshape(-1, self.lanes) for word in words], axis=1).astype("<u4")
+        halves = stacked.view("<u2").reshape(-1, len(words), MATRIX_ROWS, MATRIX_ROWS)
+        if step.numbers[1]:
+            halves = halves.swapaxes(2, 3)
+        self._write(step, at, np.ascontiguousarray(halves).view(np.uint8).reshape(at.shape))
+
+    def _rows(self, step: Step, addresses: NDArray[Any], *, store: bool) -> NDArray[np.int64]:
+        """`[rows, 16]` places of the rows of all warps' matrices: they are everybody's."""
+        count, _, offset = step.numbers
+        given = addresses.reshape(-1, self.lanes)[:, : count * MATRIX_ROWS]
+        at = self._places(step, given.ravel(), ROW_BYTES, offset)
+        warps = np.repeat(np.arange(len(given)), given.shape[1])
+        self._touch(step, at, {"warp": np.full(len(at), _ALL), "block": warps}, store=store)
+        return at
+
+    def _places(self, step: Step, addresses: NDArray[Any], size: int, offset: int) -> NDArray[np.int64]:
+        """`[addresses, size]` places, aligned and inside."""
+        first = addresses.astype(np.int64) + offset
+        wrong = (first % size != 0) | (first + size > self.memory.bytes)
+        if wrong.any():
+            number = int(wrong.argmax())
+            raise VerificationError(
+                f"{size} bytes are moved at {int(first[number])}, the address of number {number}",
+                where=str(step),
+                expected=f"a multiple of {size} inside the {self.memory.bytes} bytes of {self.memory.name}",
+            )
+        return first[:, None] + np.arange(size)
+
+    def _write(self, step: Step, at: NDArray[np.int64], given: NDArray[np.uint8]) -> None:
         self.bytes[at] = given
         if not np.array_equal(self.bytes[at], given):
             raise VerificationError(
                 f"lanes write different words to one place of {self.memory.name}", where=str(step)
             )
 
-    def _places(self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_]) -> NDArray[np.int64]:
-        size, offset = step.numbers
-        first = addresses[active].astype(np.int64) + offset
-        wrong = (first % size != 0) | (first + size > self.memory.bytes)
-        if wrong.any():
-            thread = int(np.flatnonzero(active)[wrong.argmax()])
-            raise VerificationError(
-                f"lane {thread} moves {size} bytes at {int(first[wrong.argmax()])}",
-                where=str(step),
-                expected=f"a multiple of {size} inside the {self.memory.bytes} bytes of {self.memory.name}",
-            )
-        return first[:, None] + np.arange(size)
-
-    def _ordered(
-        self, step: Step, at: NDArray[Any], active: NDArray[np.bool_], *others: dict[str, NDArray[Any]]
-    ) -> None:
-        for marks in others:
-            for scope, names in self.names.items():
-                found = marks[scope][at]
-                if np.any((found != _NOBODY) & (found != names[active][:, None])):
+    def _touch(self, step: Step, at: NDArray[np.int64], who: dict[str, NDArray[Any]], *, store: bool) -> None:
+        """Check that what others did is ordered before this access to shared memory, and remember it."""
+        if self.memory.space != "shared":
+            return
+        for scope, names in who.items():
+            mine = np.broadcast_to(names[:, None], at.shape)
+            for marks in (self.writers[scope], self.readers[scope]) if store else (self.writers[scope],):
+                found = marks[at]
+                if np.any((found != _NOBODY) & ((found != mine) | (mine == _ALL))):
                     raise VerificationError(
                         f"{self.memory.name} is touched by another lane without a barrier in between",
                         where=str(step),
                         fix=f"put a barrier of the {scope} before it",
                     )
-
-    def _mark(self, at: NDArray[Any], active: NDArray[np.bool_], marks: dict[str, NDArray[Any]]) -> None:
-        for scope, names in self.names.items():
-            mine = np.broadcast_to(names[active][:, None], at.shape)
-            before = marks[scope][at]
-            marks[scope][at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
-            marks[scope][at[marks[scope][at] != mine]] = _SEVERAL
+            marks = (self.writers if store else self.readers)[scope]
+            before = marks[at]
+            marks[at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
+            marks[at[marks[at] != mine]] = _SEVERAL

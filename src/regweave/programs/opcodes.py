@@ -11,6 +11,10 @@ uint32 bit patterns (of f32 too), predicates are booleans. It is the definition;
 in 1, 2 or 4 words. `barrier` orders the shared memory of a warp or of the block. `matrix` takes the registers
 of A, B and C one after the other and defines those of D. `thread` is a lane's number within the block.
 
+`matrix_load` reads matrices of 8 x 8 halves from rows of 16 bytes: lane 8 m + i gives the address of row i of
+matrix m, and lane 4 g + t receives, as word m, halves 2 t and 2 t + 1 of row g (transposed: of column g).
+`matrix_store` is the opposite.
+
 `shuffle` with width w stays inside segments of w lanes: a lane takes from the lane of its own segment
 whose number within it is the index modulo w. The moves between lanes that need no index (`transpose`,
 `lane_swap`, `row_move`, `row_permute`, `half_swap`) are explained in `lane_moves`.
@@ -38,10 +42,10 @@ class Opcode:
     """A kind of step: operand types, result types, resource, meaning, names of its numbers.
 
     Types are those of values; `any` is the type of the source's words, `words` stands for as many b32 as
-    the number `bytes` says, and `A` to `D` for the registers of a matrix instruction's operand. `resource` is
-    a field of the machine's step costs, or `free` for what needs no instruction. The meaning gives one
-    array, or a tuple of them where there are several results. Steps without a meaning are known to the
-    interpreter, for they read or change its surroundings. `symbol` says what a step names: a `global` or
+    the number `bytes` says, `matrices` for as many as its own number says, and `A` to `D` for the registers
+    of a matrix instruction's operand. `resource` is a field of the machine's step costs, or `free` for what
+    needs no instruction. The meaning gives one array, or a tuple of them where there are several results.
+    Steps without a meaning are known to the interpreter, for they read or change its surroundings. `symbol` says what a step names: a `global` or
     `shared` memory, an `instruction`, or a `scope` (`warp` or `block`).
 
     All lanes must take a `collective` step together. An `effect` on the surroundings is `read` (must stay
@@ -121,6 +125,8 @@ _TWO = ("b32", "b32")
 _FLOATS = ("f32", "f32")
 # 1, 2, 4, 8 or 16 bytes at the operand's value plus a known number of bytes, counted from the memory's start
 _ACCESS = ("bytes", "offset")
+# 1, 2 or 4 matrices, transposed or not (1 or 0), at the operand's value plus a known number of bytes
+_MATRICES = ("matrices", "transposed", "offset")
 
 OPCODES = {
     entry.name: entry
@@ -182,6 +188,12 @@ OPCODES = {
         Opcode("global_store", ("b32", "words"), (), "global_store", None, _ACCESS, "global", effect="write"),
         Opcode("shared_load", ("b32",), ("words",), "shared_load", None, _ACCESS, "shared", effect="read"),
         Opcode("shared_store", ("b32", "words"), (), "shared_store", None, _ACCESS, "shared", effect="write"),
+        Opcode(
+            "matrix_load", ("b32",), ("matrices",), "shared_load", None, _MATRICES, "shared", True, "read"
+        ),
+        Opcode(
+            "matrix_store", ("b32", "matrices"), (), "shared_store", None, _MATRICES, "shared", True, "write"
+        ),
         Opcode("barrier", (), (), "barrier", None, (), "scope", collective=True, effect="write"),
         Opcode("matrix", ("A", "B", "C"), ("D",), "matrix", None, (), "instruction", collective=True),
     )

@@ -11,6 +11,7 @@ from regweave.programs.opcodes import OPCODES
 from regweave.programs.program import Program, Step
 
 ACCESS_BYTES = (1, 2, 4, 8, 16)
+MATRIX_COUNTS = (1, 2, 4)
 
 Types = tuple[str, ...]
 
@@ -23,7 +24,7 @@ def signature(step: Step, program: Program) -> tuple[Types, Types]:
 
 def words_of(step: Step) -> int:
     """How many words a memory access moves per lane."""
-    return max(1, step.numbers[0] // 4)
+    return step.numbers[0] if OPCODES[step.opcode].numbers[0] == "matrices" else max(1, step.numbers[0] // 4)
 
 
 def register_type(layout: Layout) -> str:
@@ -38,6 +39,8 @@ def _expanded(types: Types, step: Step, program: Program) -> Types:
             expanded.append(program.source.type)
         elif kind == "words":
             expanded += ["b32"] * words_of(step)
+        elif kind == "matrices":
+            expanded += ["b32"] * step.numbers[0]
         elif kind in ("A", "B", "C", "D"):
             instruction = program.instruction(step.symbol)
             assert instruction is not None, step

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from regweave.errors import VerificationError
 from regweave.programs.lane_moves import move_fault
+from regweave.programs.memories import ROW_BYTES
 from regweave.programs.opcodes import OPCODES, Opcode
 from regweave.programs.program import SPACES, TYPES, Item, Loop, Program, Step, Value, When
-from regweave.programs.signatures import ACCESS_BYTES, signature
+from regweave.programs.signatures import ACCESS_BYTES, MATRIX_COUNTS, signature
 
 BARRIER_SCOPES = ("warp", "block")
 
@@ -175,9 +176,13 @@ class _Check:
 
     def access_fault(self, step: Step) -> str | None:
         """What is wrong with a memory access as far as its address is known."""
-        size, offset = step.numbers
+        size, offset = step.numbers[0], step.numbers[-1]
         memory = self.program.memory(step.symbol)
         assert memory is not None
+        if len(step.numbers) == 3:
+            if size not in MATRIX_COUNTS or step.numbers[1] not in (0, 1):
+                return f"moves {size} matrices, transposed {step.numbers[1]}: not 1, 2 or 4, and 0 or 1"
+            size = ROW_BYTES
         if size not in ACCESS_BYTES or offset < 0 or offset % size:
             return (
                 f"moves {size} bytes at offset {offset}: not 1, 2, 4, 8 or 16 at a multiple of their number"
