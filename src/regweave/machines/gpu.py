@@ -19,6 +19,7 @@ from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.machine import Machine
 from regweave.machines.ondemand import OnDemand
+from regweave.machines.picks import Picks
 from regweave.values import frozen
 
 # operand -> the axes of its tile; the shape follows from the instruction's m, n, k and blocks
@@ -135,7 +136,8 @@ class WarpMachine(Machine):
     `costs`, which speaks of kinds of steps, is wrong for them. Shared memory has `shared_banks` banks of 32
     bits and serves `shared_widths` bytes per lane at a time. `shared_phases` names, for ("load" or "store",
     bytes), the lanes whose xor combinations are served together first, where they are not simply the next
-    ones; other phases are the same lanes moved by an xor. `layouts` are those that belong to no matrix
+    ones; other phases are the same lanes moved by an xor. `picks` are what a vector machine takes of two
+    registers by one instruction. `layouts` are those that belong to no matrix
     instruction: of loads, stores, vector registers.
     """
 
@@ -150,6 +152,7 @@ class WarpMachine(Machine):
     layouts: OnDemand[Layout] = field(default_factory=lambda: OnDemand({}))
     opcode_costs: Mapping[str, int] = field(default_factory=dict)
     shared_phases: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    picks: Picks | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

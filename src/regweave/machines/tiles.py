@@ -19,6 +19,7 @@ from regweave.layouts import Layout, element_type
 from regweave.machines.gpu import StepCosts, WarpMachine
 from regweave.machines.machine import RegisterClass
 from regweave.machines.ondemand import Entry, OnDemand
+from regweave.machines.picks import Picks
 
 _TYPES = ("f32", "f16", "s8")
 
@@ -42,10 +43,10 @@ def vector_machine(
     title: str,
     lanes: int,
     vectors: RegisterClass,
-    exchange: str,
+    picks: Picks,
     layouts: OnDemand[Layout],
 ) -> WarpMachine:
-    """A processor as a target of rearrangements; `exchange` is how it moves words between lanes.
+    """A processor as a target of rearrangements; `picks` are how it moves words between lanes.
 
     One result per clock is moved between lanes, where two are computed within lanes.
     """
@@ -61,12 +62,13 @@ def vector_machine(
         costs=costs,
         shuffle_widths=(lanes,),
         packings=frozenset(),
-        exchanges=frozenset({exchange}),
+        exchanges=frozenset({"pick"}),
         shared_bytes=0,
         shared_banks=1,
         shared_widths=(4,),
         instructions=OnDemand({}),
         layouts=layouts,
+        picks=picks,
     )
 
 

@@ -159,4 +159,13 @@ AVX512 = _machine(
     ("avx512f", "avx512dq", "avx512bw", "avx512vl", "bmi2", "fma"),
     _MASKS,
 )
+AVX512_VBMI = _machine(
+    "avx512_vbmi",
+    "x86-64 with AVX-512 F, DQ, BW, VL, VBMI",
+    "z",
+    32,
+    16,
+    (*AVX512.features, "avx512_vbmi"),
+    _MASKS,
+)
 AVX2 = _machine("avx2", "x86-64 with AVX2 and FMA", "y", 16, 8, ("avx2", "fma", "bmi2"), None)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from regweave.machines.forms import Table
 from regweave.machines.instructions import Instruction, Pattern
 from regweave.machines.x86.general import GENERAL, SHARED
+from regweave.machines.x86.lane_table import lane_table
 from regweave.machines.x86.vector import vector_table
 
 
@@ -35,7 +36,9 @@ def x86_table(name: str, lanes: int, clobbers: tuple[str, ...], *, wide: bool) -
         (Pattern("function:r", "call %0", clobbers=clobbers, flags="lost"),),
         help="call a C function; its arguments stand in variables pinned to the argument registers",
     )
-    return Table(name, (*_merge(vector_table(wide)), calls), memory, moves=("vmovaps", "mov"))
+    return Table(
+        name, (*_merge((*vector_table(wide), *lane_table(wide))), calls), memory, moves=("vmovaps", "mov")
+    )
 
 
 def _merge(vector: Iterable[Instruction]) -> tuple[Instruction, ...]:

@@ -1,25 +1,31 @@
-"""x86-64 vector registers as tiles, and the two machines as targets of rearrangements.
+"""x86-64 vector registers as tiles, and the machines as targets of rearrangements.
 
-On AVX-512 one instruction picks any positions of two registers (`vpermt2ps`), which the exchange `pick`
-stands for. AVX2 has fixed patterns within and across halves only (`unpcklps`, `shufps`, `vperm2f128`):
-`pick_fixed`.
+The exchange is `pick`: on AVX-512 any lanes of two registers (`vpermt2ps`), on AVX2 fixed patterns and any
+lanes of one register. `avx512_vbmi` picks bytes as well.
 """
 
 from __future__ import annotations
 
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.ondemand import OnDemand
+from regweave.machines.picks import Picks
 from regweave.machines.tiles import tile_layouts, vector_machine
-from regweave.machines.x86.machine import AVX2, AVX512, VectorMachine
+from regweave.machines.x86.machine import AVX2, AVX512, AVX512_VBMI, VectorMachine
+from regweave.machines.x86.picks import AVX2_PICKS, AVX512_PICKS, AVX512_VBMI_PICKS
 
 
-def _target(machine: VectorMachine, exchange: str) -> WarpMachine:
+def _target(machine: VectorMachine, picks: Picks) -> WarpMachine:
     vectors = machine.register_class("vector")
     layouts = tile_layouts(machine.name, machine.lanes, vectors.count)
-    return vector_machine(machine.name, "x86", machine.title, machine.lanes, vectors, exchange, layouts)
+    return vector_machine(machine.name, "x86", machine.title, machine.lanes, vectors, picks, layouts)
 
 
-MACHINES = {"avx512": _target(AVX512, "pick"), "avx2": _target(AVX2, "pick_fixed")}
+MACHINES = {
+    machine.name: _target(machine, picks)
+    for machine, picks in ((AVX512, AVX512_PICKS), (AVX512_VBMI, AVX512_VBMI_PICKS), (AVX2, AVX2_PICKS))
+}
 INSTRUCTIONS: OnDemand[MatrixInstruction] = OnDemand({})
-LAYOUTS = OnDemand({**MACHINES["avx512"].layouts.entries, **MACHINES["avx2"].layouts.entries})
+LAYOUTS = OnDemand(
+    {name: entry for machine in MACHINES.values() for name, entry in machine.layouts.entries.items()}
+)
 OUT_OF_SCOPE: dict[str, str] = {}
