@@ -45,8 +45,9 @@ class Opcode:
     the number `bytes` says, `matrices` for as many as its own number says, and `A` to `D` for the registers
     of a matrix instruction's operand. `resource` is a field of the machine's step costs, or `free` for what
     needs no instruction. The meaning gives one array, or a tuple of them where there are several results.
-    Steps without a meaning are known to the interpreter, for they read or change its surroundings. `symbol` says what a step names: a `global` or
-    `shared` memory, an `instruction`, or a `scope` (`warp` or `block`).
+    Steps without a meaning are known to the interpreter, for they read or change its surroundings. `symbol`
+    says what a step names: a `global` or `shared` memory, an `instruction`, or a `scope` (`warp` or
+    `block`).
 
     All lanes must take a `collective` step together. An `effect` on the surroundings is `read` (must stay
     where it is, but may be left out) or `write` (must stay).
