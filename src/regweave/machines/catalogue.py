@@ -171,8 +171,14 @@ def _nearest(base: str, machine: WarpMachine | None) -> tuple[str, ...]:
         found = instructions.resolve(base) or instructions.resolve(base.rpartition(":")[0])
         if found is not None:
             return tuple(f"{found}:{operand}" for operand in instructions.entries[found].operands)
-    names = fragment_names(machine)
-    return nearest_names(base, names, most=4) or names[:4]
+    # one name for each instruction: with the operand that was asked for, where it has that
+    operand, names = base.rpartition(":")[2], []
+    for instructions, layouts in _tables(machine):
+        for name, entry in instructions.entries.items():
+            letter = operand if operand and operand in entry.operands else entry.operands[:1]
+            names.append(f"{name}:{letter}")
+        names += layouts
+    return nearest_names(base, names, most=4) or tuple(names[:4])
 
 
 def _lacking(machine: WarpMachine, name: str, wanted: str, table: OnDemand) -> UnsupportedError:
