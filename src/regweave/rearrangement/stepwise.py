@@ -71,7 +71,7 @@ def stepwise_candidates(
         if all(candidate.program != program for candidate in found):
             kinds = Counter(_NAMES[step.kind] for step in walk.steps if step.kind != "rename")
             reason = "in steps: " + ", ".join(f"{times} x {name}" for name, times in kinds.items())
-            found.append(Candidate("exchange", "lean", reason, program, cost_of(program)))
+            found.append(Candidate("exchange", "steps", reason, program, cost_of(program)))
     return tuple(found)
 
 
