@@ -135,14 +135,16 @@ def _vectors(relation: Relation, source: Side, destination: Side, unit: int) -> 
     most = (_WIDEST // unit).bit_length() - 1
     in_word = (32 // unit).bit_length() - 1
     items = source.items
+    # the place within an access must not depend on the lane
+    lanes = (*source.lanes, *destination.lanes)
     together: list[int] = []
     for number, vector in enumerate(destination.items[:in_word]):
         # parts of a register stay together where both sides have them in the same place
         free = relation.packing is not None and vector in Span(items)
-        if not (free or source.items[number : number + 1] == (vector,)) or not extend(together, [vector]):
+        if not (free or source.items[number : number + 1] == (vector,)) or not extend([*lanes, *together], [vector]):
             break
         together.append(vector)
-    shared = (together + extend(together, common(items, destination.items)))[:most]
+    shared = (together + extend([*lanes, *together], common(items, destination.items)))[:most]
     if unit << len(shared) < 8:
         return
     yield _Vectors(tuple(shared), tuple(shared))
