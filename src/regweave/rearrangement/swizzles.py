@@ -107,7 +107,7 @@ def arrange(relation: Relation, machine: WarpMachine, *, grouped: bool) -> Itera
             continue
         phase_of = {
             access: [
-                side.lanes[lane.bit_length() - 1] if lane & (lane - 1) == 0 else _lane(side, lane)
+                _lane(side, lane)
                 for lane in machine.shared_phase(access, max(32, unit << len(vector)) // 8)
             ]
             for access, side, vector in (
@@ -141,7 +141,9 @@ def _vectors(relation: Relation, source: Side, destination: Side, unit: int) -> 
     for number, vector in enumerate(destination.items[:in_word]):
         # parts of a register stay together where both sides have them in the same place
         free = relation.packing is not None and vector in Span(items)
-        if not (free or source.items[number : number + 1] == (vector,)) or not extend([*lanes, *together], [vector]):
+        if not (free or source.items[number : number + 1] == (vector,)) or not extend(
+            [*lanes, *together], [vector]
+        ):
             break
         together.append(vector)
     shared = (together + extend([*lanes, *together], common(items, destination.items)))[:most]
