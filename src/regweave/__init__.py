@@ -6,6 +6,7 @@
     >>> fused = regweave.fuse("model.onnx", threads=2)                  # a whole model
     >>> outputs = fused.run({"x": image})
     >>> plan = regweave.rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A")
+    >>> chain = regweave.chain_layouts(["f16", "f16"], "gfx942")        # the seams between products
 
 Importing this package imports nothing heavy: a name's module is loaded when the name is first used.
 """
@@ -29,7 +30,7 @@ from regweave.lazy import lazy_names
 if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
     from regweave.engine import fuse
-    from regweave.rearrangement import layout, rearrange
+    from regweave.rearrangement import chain_layouts, layout, rearrange
 
 __version__ = "0.1.0"
 
@@ -44,13 +45,18 @@ __all__ = [
     "VerificationError",
     "__version__",
     "cascade",
+    "chain_layouts",
     "fuse",
     "gemm",
     "layout",
     "rearrange",
 ]
 
-_LAZY = {"cascades": ("cascade", "gemm"), "engine": ("fuse",), "rearrangement": ("layout", "rearrange")}
+_LAZY = {
+    "cascades": ("cascade", "gemm"),
+    "engine": ("fuse",),
+    "rearrangement": ("chain_layouts", "layout", "rearrange"),
+}
 __getattr__ = lazy_names(__name__, **_LAZY)
 
 

@@ -37,6 +37,23 @@ def test_chains_that_are_none(widths, dtype, words):
         seam_strategy(widths, dtype)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "machine", "strategy"),
+    [
+        ("f16", "gfx942", "swap"),
+        ("bf16", "gfx90a", "swap"),
+        ("f64", "gfx942", "swap"),
+        ("f64", "sm_80", "fold"),
+        ("s8", "sm_80", "fold"),
+        ("fp8", "sm_89", "fold"),
+    ],
+)
+def test_machines_and_types_with_native_instructions(dtype, machine, strategy):
+    (seam,) = seam_strategy((128, 128, 128), dtype, machine)
+    assert seam.strategy == strategy
+    assert seam.plan.machine.name == machine
+
+
 def test_machines_that_lack_the_instruction():
     with pytest.raises(UnsupportedError, match="sm_75"):
         seam_strategy((64, 64, 64), "tf32", "sm_75")

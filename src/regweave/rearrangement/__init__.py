@@ -1,5 +1,6 @@
 """From one layout to another inside a warp: relation, group, coordination matrix, strategy, proof."""
 
+from regweave.rearrangement.chains import ChainLayouts, ChainProduct, ChainSeam, chain_layouts
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
@@ -13,6 +14,9 @@ from regweave.rearrangement.seams import SeamStrategy, seam_strategy
 
 __all__ = [
     "STRATEGIES",
+    "ChainLayouts",
+    "ChainProduct",
+    "ChainSeam",
     "Conditions",
     "CoordinationMatrix",
     "Cost",
@@ -22,6 +26,7 @@ __all__ = [
     "Relation",
     "RoundExpressions",
     "SeamStrategy",
+    "chain_layouts",
     "layout",
     "rearrange",
     "relate",

@@ -1,0 +1,42 @@
+"""Files appear whole or not at all."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from regweave.files import write_file
+
+
+def test_a_file_is_replaced_with_its_mode_and_through_links(tmp_path):
+    path, link = tmp_path / "a.h", tmp_path / "link.h"
+    write_file(path, "one\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_file(link, "zwei: \u2192\n")
+    assert link.is_symlink()
+    assert path.read_bytes() == "zwei: \u2192\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert sorted(os.listdir(tmp_path)) == ["a.h", "link.h"]
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path):
+    path = tmp_path / "a.h"
+    write_file(path, "before")
+    with pytest.raises(UnicodeEncodeError):
+        write_file(path, "after \ud800")
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["a.h"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing.a\.h"):
+        write_file(tmp_path / "missing" / "a.h", "")
+
+
+def test_a_pipe_is_written_to():
+    code = "import pathlib, regweave.files as f; f.write_file(pathlib.Path('/dev/stdout'), 'x')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "x"
