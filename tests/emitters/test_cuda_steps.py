@@ -114,3 +114,19 @@ def test_what_is_wrong_is_said(inspect_cuda):
         emit(one_step("lane_swap", 64, (32,)), "cuda")
     with pytest.raises(InputError, match=r"no code can be written for 'cudaa'.*nearest: cuda"):
         emit(one_step("lane", 32, ()), "cudaa")
+
+
+@pytest.mark.parametrize(("count", "transposed"), [(1, 0), (2, 1), (4, 0)])
+def test_matrices_of_halves(count, transposed, inspect_cuda):
+    tile = Memory("tile", "shared", 1024)
+    arrays = Array("source", "b32", count), Array("destination", "b32", count)
+    builder = ProgramBuilder("matrices", 32, *arrays, [tile])
+    row = builder.step("shift_left", (builder.step("lane"), builder.constant(4)))
+    words = [builder.word(index) for index in range(count)]
+    builder.apply("matrix_store", (row, *words), (count, transposed, 0), "tile")
+    builder.barrier()
+    program = builder.finish(builder.apply("matrix_load", (row,), (count, 1 - transposed, 16), "tile"))
+    listing = inspect_cuda(emit_trial(program, "cuda"), "sm_90a")
+    found = [name for name in listing.mnemonics if name.startswith(("STSM", "LDSM"))]
+    sizes, forms = {1: "", 2: ".2", 4: ".4"}, ("16.M88", "16.MT88")
+    assert found == [f"STSM.{forms[transposed]}{sizes[count]}", f"LDSM.{forms[1 - transposed]}{sizes[count]}"]

@@ -45,6 +45,28 @@ def _barrier(place: Place) -> tuple[list[str], list[str]]:
     return ["__syncwarp();" if place.step.symbol == "warp" else "__syncthreads();"], []
 
 
+def _matrices(access: str) -> Statement:
+    """ldmatrix or stmatrix: one word of each lane for every matrix of 8 x 8 halves."""
+
+    def written(place: Place) -> tuple[list[str], list[str]]:
+        (count, transposed, offset), memory = place.step.numbers, place.step.symbol
+        load = access == "ldmatrix"
+        address = f"{memory} + {place.values[0]}" + (f" + {offset}" if offset else "")
+        words = place.names if load else place.values[1:]
+        first = 0 if load else 1
+        registers = ", ".join(f"%{first + index}" for index in range(count))
+        place_of = f"[%{count if load else 0}]"
+        operands = f"{{{registers}}}, {place_of}" if load else f"{place_of}, {{{registers}}}"
+        form = f"sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared.b16"
+        outputs = ", ".join(f'"=r"({name})' for name in words) if load else ""
+        inputs = [f'"r"((unsigned)__cvta_generic_to_shared({address}))']
+        inputs += [] if load else [f'"r"({word})' for word in words]
+        line = f'asm volatile("{access}.{form} {operands};" : {outputs} : {", ".join(inputs)} : "memory");'
+        return [*(f"unsigned {name};" for name in place.names), line], list(place.names)
+
+    return written
+
+
 def _matrix(place: Place) -> tuple[list[str], list[str]]:
     """D of `mma.sync`; a register pair of f64 is one operand."""
     instruction = place.program.instruction(place.step.symbol)
@@ -121,6 +143,8 @@ CUDA = Language(
         "pack_u8": _assembly("cvt.pack.sat.u8.s32.b32 %0, %2, %1, %3;", "rrr"),
         "pack_e4m3": _bytes("cvt.rn.satfinite.e4m3x2.f32"),
         "pack_e5m2": _bytes("cvt.rn.satfinite.e5m2x2.f32"),
+        "matrix_load": _matrices("ldmatrix"),
+        "matrix_store": _matrices("stmatrix"),
         "barrier": _barrier,
         "matrix": _matrix,
     },

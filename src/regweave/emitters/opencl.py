@@ -74,6 +74,49 @@ def _byte_permute(values: Sequence[str], numbers: Sequence[int]) -> str:
     return f"as_uint(shuffle2(as_uchar4({low}), as_uchar4({high}), (uchar4)({digits})))"
 
 
+def _matrix_load(place: Place) -> tuple[list[str], list[str]]:
+    """A lane's word of each matrix: the addresses of the rows are what other lanes gave."""
+    (_, transposed, offset), memory = place.step.numbers, place.step.symbol
+    lines = []
+    for matrix, name in enumerate(place.names):
+        rows = [f"sub_group_shuffle({place.values[0]}, {8 * matrix}u + {row})" for row in _rows(transposed)]
+        at = [
+            f"{memory} + {row} + {column}"
+            for row, column in zip(rows, _columns(offset, transposed), strict=True)
+        ]
+        if transposed:
+            low, high = (f"*(local const ushort *)({place_of})" for place_of in at)
+            lines.append(f"const uint {name} = {low} | (uint){high} << 16;")
+        else:
+            lines.append(f"const uint {name} = *(local const uint *)({at[0]});")
+    return lines, list(place.names)
+
+
+def _matrix_store(place: Place) -> tuple[list[str], list[str]]:
+    (_, transposed, offset), memory = place.step.numbers, place.step.symbol
+    lines = []
+    for matrix, word in enumerate(place.values[1:]):
+        for half, (row, column) in enumerate(
+            zip(_rows(transposed), _columns(offset, transposed), strict=True)
+        ):
+            address = f"{memory} + sub_group_shuffle({place.values[0]}, {8 * matrix}u + {row}) + {column}"
+            kind, value = ("ushort", f"(ushort)({word} >> {16 * half})") if transposed else ("uint", word)
+            lines.append(f"*(local {kind} *)({address}) = {value};")
+    return lines, []
+
+
+def _rows(transposed: int) -> list[str]:
+    """Lane 4 g + t: the row, or the two rows, of a matrix in which its word lies."""
+    return [f"2u * ({_LANE} & 3u)", f"2u * ({_LANE} & 3u) + 1u"] if transposed else [f"({_LANE} >> 2u & 7u)"]
+
+
+def _columns(offset: int, transposed: int) -> list[str]:
+    """How many bytes further on in that row."""
+    if transposed:
+        return [f"2u * ({_LANE} >> 2u & 7u) + {offset}u"] * 2
+    return [f"4u * ({_LANE} & 3u) + {offset}u"]
+
+
 def _barrier(place: Place) -> tuple[list[str], list[str]]:
     scope = "sub_group" if place.step.symbol == "warp" else "work_group"
     return [f"{scope}_barrier(CLK_LOCAL_MEM_FENCE);"], []
@@ -126,6 +169,8 @@ OPENCL = Language(
         "lane": _lane,
         "shuffle": _shuffle,
         "lane_swap": _lane_swap,
+        "matrix_load": _matrix_load,
+        "matrix_store": _matrix_store,
         "barrier": _barrier,
     },
     helpers={

@@ -117,3 +117,34 @@ def test_programs_of_one_name_run_side_by_side(device):
     first, second = opencl.execute_all([(plan.chosen.program, words), (plan.chosen.program, words + 1)])
     assert first[:2].tolist() == [[9], [7]]
     assert second[:2].tolist() == [[10], [8]]
+
+
+def matrices(count, transposed, store):
+    """Matrices of halves from rows in shared memory to words, or the other way round."""
+    words = 4 if not store else count
+    arrays = Array("source", "b32", words), Array("destination", "b32", 4 if store else count)
+    builder = ProgramBuilder("matrices", 32, *arrays, [Memory("tile", "shared", 512 + 64)])
+    lane = builder.step("lane")
+    # 16 bytes of every lane in its own row, rows in reverse
+    row = builder.step(
+        "shift_left", (builder.step("subtract", (builder.constant(31), lane)), builder.constant(4))
+    )
+    numbers = count, transposed, 64
+    given = [builder.word(index) for index in range(words)]
+    if store:
+        builder.store("tile", row, [builder.constant(0)] * 4, 16, 64)
+        builder.barrier()
+        builder.apply("matrix_store", (row, *given), numbers, "tile")
+        builder.barrier()
+        return builder.finish(builder.load("tile", row, 16, 64))
+    builder.store("tile", row, given, 16, 64)
+    builder.barrier()
+    return builder.finish(builder.apply("matrix_load", (row,), numbers, "tile"))
+
+
+def test_matrices_of_halves(device):
+    rng = np.random.default_rng(5)
+    programs = [matrices(n, turned, store) for n in (1, 2, 4) for turned in (0, 1) for store in (False, True)]
+    runs = [(p, rng.integers(0, 1 << 32, (32, p.source.words), dtype=np.uint32)) for p in programs]
+    for (program, words), found in zip(runs, opencl.execute_all(runs), strict=True):
+        assert np.array_equal(found, run_program(program, words)), program

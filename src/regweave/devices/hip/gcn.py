@@ -27,7 +27,7 @@ _PATTERNS = {
     "shared_load": r"ds_(read|load)\w*",
     "barrier": r"s_barrier\w*",
     "local": r"scratch_\w+|buffer_(load|store)_\w+",
-    "matrix": r"v_s?mfma[ci]?_\w+|v_s?wmma[ci]?_\w+",
+    "matrix": r"v_(mfma|wmma|dot)\w+",
 }
 
 
