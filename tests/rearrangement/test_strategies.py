@@ -163,7 +163,7 @@ def test_packed_words_travel_whole():
     destination = Layout("d", (2, 4), "f16", [[0, 1, 4, 5], [2, 3, 6, 7]])
     plan = rearrange(source, destination)
     assert plan.strategy == "exchange"
-    assert plan.relation.one_hop_minimum == 1
+    assert plan.one_hop_minimum == 1
     assert plan.cost.exchanges == 1
 
 

@@ -72,7 +72,7 @@ def test_the_index_expressions(plan):
 def test_eight_selects_per_four_rounds(plan):
     copies = plan.source.shape[1] // 8
     assert (plan.rounds, plan.cost.exchanges, plan.cost.selects) == (4, 4 * copies, 8 * copies)
-    assert plan.relation.one_hop_minimum == 4 * copies
+    assert plan.one_hop_minimum == 4 * copies
 
 
 def test_the_lean_form_needs_no_more():

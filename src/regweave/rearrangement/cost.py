@@ -1,7 +1,7 @@
 """What a plan costs, counted in its program and weighed by the machine.
 
     >>> cost_of(program, moves=0)
-    Cost(exchanges=4, selects=8, permutes=0, moves=0, converts=0, logic=6, tests=2)
+    Cost(exchanges=4, selects=8, byte_permutes=0, moves=0, converts=0, logic=6, tests=2)
 
 `logic` and `tests` only depend on the lane's number: in a loop they are done once, before it.
 """
@@ -17,7 +17,7 @@ from regweave.programs.signatures import words_of
 _RESOURCES = {
     "exchanges": "shuffle",
     "selects": "select",
-    "permutes": "permute",
+    "byte_permutes": "permute",
     "moves": "move",
     "converts": "convert",
     "logic": "logic",
@@ -38,7 +38,7 @@ class Cost:
 
     exchanges: int = 0
     selects: int = 0
-    permutes: int = 0
+    byte_permutes: int = 0
     moves: int = 0
     converts: int = 0
     logic: int = 0

@@ -1,8 +1,8 @@
 """From a schedule of travel words to the program that carries it out.
 
 Each round offers a word that the first network makes, and shuffles it; the second network puts the
-destination words together. A node that takes whole words is a select; any other is a byte permute, whose selector is a
-constant or, where lanes differ, an index expression of the lane, computed once.
+destination words together. A node that takes whole words is a select; any other is a byte permute, whose
+selector is a constant or, where lanes differ, an index expression of the lane, computed once.
 
     word 0 = c0 c1 c2 c3       select: 0x5410 or 0x7632 by lane bit 2
     offer  = byte_permute(word 0, word 1, select)

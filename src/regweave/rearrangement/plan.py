@@ -12,18 +12,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regweave.errors import UnsupportedError
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.bounds import lower_bound, one_hop_minimum
 from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.moving import moved
+from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.rounds import RoundExpressions, round_expressions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +88,41 @@ class Plan:
         """Rounds in which each copy of the group exchanges words; 0 for a strategy that exchanges nothing."""
         return self.chosen.matrix.rounds if self.chosen.matrix is not None else 0
 
+    @cached_property
+    def lower_bound(self) -> int:
+        """Exchanges that no sequence of them can undercut, relays and broadcasts permitted."""
+        return lower_bound(self.relation)
+
+    @cached_property
+    def one_hop_minimum(self) -> int:
+        """Exchanges that none without relays can undercut; bytes that stay in their lane do not count."""
+        return one_hop_minimum(self.relation)
+
     @property
     def fold(self) -> tuple[int, ...] | None:
         """The true k at each position of the next operand if the strategy is a fold; None otherwise."""
         chosen = self.chosen
         return chosen.fold.permutation if chosen.strategy == "fold" and chosen.fold is not None else None
+
+    def verify(self) -> Plan:
+        """Prove the plan once more, on every slot; VerificationError naming the first slot that is wrong.
+
+        A plan to refuse has nothing to prove.
+        """
+        prove_candidate(self.chosen, self.relation)
+        return self
+
+    def apply(self, array: NDArray[Any]) -> NDArray[Any]:
+        """What the destination's slots hold, `[lanes, items]`, when the source's hold `array`.
+
+        The program of the plan is run. Values of any type are moved as they are; where elements change their
+        type on the way they are rounded as the program does it, and come back as f16, 8-bit integers, or
+        f32 for types that NumPy lacks. Raises InputError for another shape, UnsupportedError if the plan
+        is to refuse.
+        """
+        if self.chosen.program is None:
+            raise UnsupportedError(f"nothing is moved: {self.chosen.reason}", where="strategy refuse")
+        return moved(self.chosen.program, self.relation, array)
 
     def explain(self) -> str:
         """All strategies with their costs, which one won and why, and why the others lost."""

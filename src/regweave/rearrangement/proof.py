@@ -18,7 +18,9 @@ import numpy as np
 from regweave.errors import VerificationError
 from regweave.layouts import Layout, element_type
 from regweave.programs import Program, run_program
-from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.candidates import Candidate
+from regweave.rearrangement.relation import Relation, in_words
+from regweave.rearrangement.slots import registers_of, used_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +31,15 @@ _BASES = {"e4m3": 16, "e5m2": 8}
 _RUBBISH = 0x7FA5A5A5
 
 
+def prove_candidate(candidate: Candidate, relation: Relation) -> None:
+    """Prove the program of a candidate, if it has one; VerificationError naming the first wrong slot."""
+    if candidate.program is None:
+        return
+    fold = candidate.fold
+    holds = None if fold is None else in_words(fold.destination(relation.destination))
+    prove(candidate.program, relation.in_words, holds)
+
+
 def prove(program: Program, relation: Relation, holds: Layout | None = None) -> None:
     """Check that every slot of the destination receives its element.
 
@@ -36,7 +47,7 @@ def prove(program: Program, relation: Relation, holds: Layout | None = None) -> 
     fold). Raises VerificationError naming the first slot that is wrong.
     """
     destination = holds or relation.destination
-    cares = used_bits(destination)
+    cares = used_bits(destination.items, destination.element_type)
     for words, wanted in probes(relation, holds):
         wrong = np.argwhere((run_on_all_lanes(program, words) ^ wanted) & cares)
         if wrong.size:
@@ -76,26 +87,10 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
     return np.concatenate(found)[: len(words)]
 
 
-def used_bits(layout: Layout) -> NDArray[np.uint32]:
-    """For each register the bits that hold elements."""
-    kind = layout.element_type
-    filled = np.full(layout.registers, 0xFFFFFFFF, dtype=np.uint32)
-    last = layout.items % kind.per_register
-    if last:
-        filled[-1] = (1 << last * kind.bits) - 1
-    return filled
-
-
 def _registers(layout: Layout, weight: int, base: int, raw: bool) -> NDArray[np.uint32]:
     """`[lanes, registers]`: each slot holds one digit of its element's number, in its type or raw."""
-    kind = layout.element_type
     digits = layout.table // weight % base
-    bits = digits.astype(np.uint32) if raw else _bits(digits, layout.dtype)
-    padded = np.zeros((layout.lanes, layout.registers * kind.per_register), dtype=np.uint32)
-    padded[:, : layout.items] = bits
-    places = np.arange(kind.per_register, dtype=np.uint32) * np.uint32(kind.bits)
-    parts = padded.reshape(layout.lanes, layout.registers, kind.per_register) << places
-    return np.bitwise_or.reduce(parts, axis=2)
+    return registers_of(digits if raw else _bits(digits, layout.dtype), layout.element_type)
 
 
 def _bits(digits: NDArray[Any], dtype: str) -> NDArray[np.uint32]:

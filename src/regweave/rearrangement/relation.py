@@ -23,6 +23,7 @@ import numpy as np
 
 from regweave.errors import InputError, UnsupportedError
 from regweave.layouts import Layout
+from regweave.rearrangement.holders import nearest_holders
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,20 +81,6 @@ class Relation:
         items = np.stack([2 * self.items, 2 * self.items + 1], axis=2).reshape(peers.shape)
         return Relation(halves[0], halves[1], peers, items, None)
 
-    @property
-    def one_hop_minimum(self) -> int:
-        """Rounds that no exchange without relays can undercut: words that the busiest lane takes from others.
-
-        Counted in bytes of the destination's type, packed per sending lane.
-        """
-        bits = self.destination.element_type.bits
-        most = 0
-        for lane in range(self.lanes):
-            remote = self.peers[lane][self.peers[lane] != lane]
-            counts = np.unique(remote, return_counts=True)[1]
-            most = max(most, int(sum(-(-int(count) * bits // 32) for count in counts)))
-        return most
-
 
 def relate(source: Layout, destination: Layout) -> Relation:
     """The relation of two layouts.
@@ -116,7 +103,7 @@ def relate(source: Layout, destination: Layout) -> Relation:
             expected="the same lanes on both sides",
         )
     packing = _packing(source, destination)
-    peers, items = _nearest_holders(source, destination)
+    peers, items = nearest_holders(source, destination)
     return Relation(source, destination, peers, items, packing)
 
 
@@ -148,19 +135,3 @@ def _packing(source: Layout, destination: Layout) -> str | None:
         expected="equal types, types of the same bits, or " + ", ".join(f"{a} -> {b}" for a, b in _PACKINGS),
         fix="convert before or after the rearrangement",
     )
-
-
-def _nearest_holders(source: Layout, destination: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    lane, item = np.indices(source.table.shape)
-    first = np.full(source.elements, -1)
-    flat = source.table.ravel()
-    # written backwards, so that the first holder of an element is the one that stays
-    first[flat[::-1]] = np.arange(flat.size)[::-1]
-    slots = first[destination.table]
-    if not source.bijective:
-        for number in range(source.lanes):
-            own = np.full(source.elements, -1)
-            own[source.table[number][::-1]] = number * source.items + np.arange(source.items)[::-1]
-            mine = own[destination.table[number]]
-            slots[number] = np.where(mine >= 0, mine, slots[number])
-    return lane.ravel()[slots], item.ravel()[slots]

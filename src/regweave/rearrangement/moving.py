@@ -1,0 +1,96 @@
+"""Move values of any kind as a program moves its words.
+
+A program knows words of 32 bits, a person has an array of numbers. So the program is run on the numbers of
+the source's slots, digit by digit as in its proof, and what comes out tells where each value goes:
+
+    >>> plan.apply(np.arange(32 * 4).reshape(32, 4))[0]
+    array([ 0,  2,  8, 10])
+
+Where elements change their type on the way, it is run on the values themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from regweave.errors import InputError
+from regweave.layouts import Layout
+from regweave.programs import Program
+from regweave.rearrangement.proof import run_on_all_lanes
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.slots import items_of, registers_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_DIGIT = 16
+# what the bits of the results of conversions are in NumPy
+_VIEWS: dict[str, tuple[type[np.generic], type[np.generic]]] = {
+    "f16": (np.uint16, np.float16),
+    "s8": (np.uint8, np.int8),
+    "u8": (np.uint8, np.uint8),
+}
+# mantissa bits and exponent bias of types that NumPy lacks
+_FLOATS = {"bf16": (7, 127), "e4m3": (3, 7), "e5m2": (2, 15)}
+
+
+def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[Any]:
+    """`[lanes, items]` of the destination from `[lanes, items]` of the source.
+
+    Raises InputError if `array` has another shape.
+    """
+    values, source = np.asarray(array), relation.source
+    if values.shape != source.table.shape:
+        raise InputError(
+            f"an array of shape {values.shape}",
+            where=source.name,
+            expected=f"{source.table.shape}: lanes, items",
+        )
+    if relation.packing is None:
+        return values.ravel()[came_from(program, relation)]
+    bits = values.astype(np.int32 if source.dtype == "s32" else np.float32).view(np.uint32)
+    destination = relation.destination
+    found = _run(program, bits, source, destination)
+    if destination.dtype in _VIEWS:
+        whole, view = _VIEWS[destination.dtype]
+        return found.astype(whole).view(view)
+    return _decoded(found, *_FLOATS[destination.dtype], destination.element_type.bits)
+
+
+def came_from(program: Program, relation: Relation) -> NDArray[np.int64]:
+    """`[lanes, items]` of the destination: the slot, lane * items + item, that the program filled each from.
+
+    The program must not convert anything.
+    """
+    source, destination = relation.source, relation.destination
+    numbers = np.arange(source.table.size).reshape(source.table.shape)
+    step = min(source.element_type.bits, _DIGIT)
+    found = np.zeros(destination.table.shape, dtype=np.int64)
+    for shift in range(0, max(int(numbers.max()).bit_length(), 1), step):
+        digits = numbers >> shift & (1 << step) - 1
+        found |= _run(program, digits, source, destination).astype(np.int64) << shift
+    return found
+
+
+def _run(program: Program, bits: NDArray[Any], source: Layout, destination: Layout) -> NDArray[np.uint64]:
+    words = run_on_all_lanes(program, registers_of(bits, source.element_type))
+    return items_of(words, destination.element_type, destination.items)
+
+
+def _decoded(bits: NDArray[np.uint64], mantissa: int, bias: int, width: int) -> NDArray[np.float32]:
+    """The numbers that these patterns of a float type stand for; it may have no infinity."""
+    pattern = bits.astype(np.int64)
+    fields = width - 1 - mantissa
+    exponent, fraction = pattern >> mantissa & (1 << fields) - 1, pattern & (1 << mantissa) - 1
+    normal = exponent > 0
+    size = np.ldexp(
+        fraction + np.where(normal, 1 << mantissa, 0.0), np.maximum(exponent, 1) - bias - mantissa
+    )
+    top = exponent == (1 << fields) - 1
+    if mantissa == 3:
+        size = np.where(top & (fraction == 7), np.nan, size)
+    else:
+        size = np.where(top, np.where(fraction == 0, np.inf, np.nan), size)
+    return np.where(pattern >> (width - 1) & 1, -size, size).astype(np.float32)

@@ -1,0 +1,112 @@
+"""`plan.apply` and `plan.verify`: values of any kind move as the plan says."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from regweave import layout, rearrange
+from regweave.errors import InputError, UnsupportedError, VerificationError
+from regweave.layouts import Layout, element_type
+from regweave.rearrangement.proof import prove
+from regweave.rearrangement.slots import items_of, registers_of, used_bits
+
+PAIRS = [
+    ("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80"),
+    ("mma.m8n8k4.f64:C", "mma.m8n8k4.f64:A", "sm_80"),
+    ("mma.m16n8k32.s8:C@s8", "mma.m16n8k32.s8:A", "sm_80"),
+    ("mma.m16n8k64.s4:C@s4", "mma.m16n8k64.s4:A", "sm_80"),
+    ("mma.m16n8k16.f16:C@f16", "mma.m16n8k16.f16:B", "sm_80"),
+    ("v_mfma_f32_16x16x16_f16:D@f16", "v_mfma_f32_16x16x16_f16:A", "gfx942"),
+    ("wgmma.m64n8k8.tf32:D", "wgmma.m64n8k8.tf32:A", "sm_90a"),
+]
+
+
+def tile_on(tile, place):
+    return tile.ravel()[place.table]
+
+
+@pytest.mark.parametrize("strategy", ["direct", "lean"])
+@pytest.mark.parametrize(("source", "destination", "machine"), PAIRS)
+def test_values_move(source, destination, machine, strategy):
+    plan = rearrange(source, destination, machine, strategy)
+    assert plan.verify() is plan
+    tile = np.random.default_rng(3).normal(size=plan.source.shape)
+    found = plan.apply(tile_on(tile, plan.source))
+    assert np.array_equal(found, tile_on(tile, plan.destination))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "kind"),
+    [
+        ("f16", "f32", np.float16),
+        ("bf16", "f32", ml_dtypes.bfloat16),
+        ("e4m3", "f32", ml_dtypes.float8_e4m3fn),
+        ("e5m2", "f32", ml_dtypes.float8_e5m2),
+        ("s8", "s32", np.int8),
+        ("u8", "s32", np.uint8),
+    ],
+)
+def test_values_are_narrowed_on_the_way(dtype, numbers, kind):
+    source = layout("mma.m16n8k32.s8:C").retype(numbers).repeat(1, 4)
+    plan = rearrange(source, layout("mma.m16n8k32.s8:A").retype(dtype), "sm_120", "lean")
+    rng = np.random.default_rng(5)
+    if numbers == "f32":
+        tile = rng.normal(size=plan.source.shape, scale=40).astype(np.float32)
+        wanted = tile.astype(kind).astype(np.float32)
+    else:
+        tile = rng.integers(-400, 400, plan.source.shape)
+        bounds = np.iinfo(kind)
+        wanted = np.clip(tile, bounds.min, bounds.max)
+    found = plan.apply(tile_on(tile, plan.source))
+    assert np.array_equal(found.astype(wanted.dtype), tile_on(wanted, plan.destination))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("e4m3", ml_dtypes.float8_e4m3fn), ("e5m2", ml_dtypes.float8_e5m2)]
+)
+def test_odd_values_are_narrowed(dtype, kind):
+    values = np.array([[0.0, -0.0, np.nan, 1e9, -np.inf, 2.0**-9, -(2.0**-16), 3e-5]], dtype=np.float32)
+    numbers = np.arange(8).reshape(1, 8)
+    plan = rearrange(Layout("s", (1, 8), "f32", numbers), Layout("d", (1, 8), dtype, numbers), "sm_120")
+    largest = float(ml_dtypes.finfo(kind).max)
+    wanted = np.clip(values, -largest, largest).astype(kind).astype(np.float32)
+    found = plan.apply(values)
+    assert np.array_equal(found, wanted, equal_nan=True)
+    assert np.signbit(found[0, 1])
+
+
+def test_a_fold_moves_nothing():
+    plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80", "fold")
+    values = np.arange(128).reshape(32, 4)
+    assert plan.apply(values)[1].tolist() == [4, 6, 5, 7]
+
+
+def test_arrays_of_other_shapes_are_named():
+    plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80")
+    with pytest.raises(InputError, match=r"shape \(4, 32\).*\(32, 4\)"):
+        plan.apply(np.zeros((4, 32)))
+    refused = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80", "refuse")
+    with pytest.raises(UnsupportedError, match="nothing is moved"):
+        refused.apply(np.zeros((32, 4)))
+    assert refused.verify() is refused
+
+
+def test_a_wrong_program_is_found():
+    plan = rearrange("mma.m16n8k32.s8:C@s8", "mma.m16n8k32.s8:A", "sm_80", "direct")
+    other = rearrange(plan.source, plan.source, "sm_80")
+    with pytest.raises(VerificationError, match="lane 0 register 0 does not receive element"):
+        prove(other.chosen.program, plan.relation)
+
+
+@pytest.mark.parametrize("name", ["b1", "s4", "e4m3", "f16", "f32", "f64"])
+def test_registers_hold_items(name):
+    kind = element_type(name)
+    rng = np.random.default_rng(1)
+    bits = (
+        rng.integers(0, 1 << kind.bits, (3, 7), dtype=np.uint64)
+        if kind.bits < 64
+        else rng.integers(0, 2**63, (3, 7), dtype=np.uint64)
+    )
+    registers = registers_of(bits, kind)
+    assert np.array_equal(items_of(registers, kind, 7), bits)
+    assert not np.any(registers & ~used_bits(7, kind))
