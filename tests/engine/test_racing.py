@@ -2,7 +2,7 @@
 
 import pytest
 
-from regweave.engine.racing import Race, race
+from regweave.engine.racing import CLEAR, Race, race
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,25 @@ def test_a_win_may_have_to_be_large():
     result = Race({"before": [1.0, 1.0], "after": [0.995, 0.995]})
     assert result.is_faster("before", "after", 1.0) is True
     assert result.is_faster("before", "after", 1.01) is False
+
+
+def test_a_race_is_clear_when_all_rounds_agree():
+    assert Race({"a": [1.0, 1.1], "b": [0.9, 1.0]}).is_clear("a", "b")
+    assert Race({"a": [1.0, 1.1], "b": [1.1, 1.2]}).is_clear("a", "b")
+    assert not Race({"a": [1.0, 1.0], "b": [0.9, 1.2]}).is_clear("a", "b")
+    assert not Race({"a": [1.0, 1.0], "b": [0.9, 0.995]}).is_clear("a", "b", 1.01)
+
+
+def test_a_race_ends_once_it_is_enough():
+    asked = []
+
+    def enough(result):
+        asked.append(len(result.times["a"]))
+        return asked[-1] == CLEAR + 1
+
+    result = race({"a": lambda: None, "b": lambda: None}, enough=enough)
+    assert asked == [CLEAR, CLEAR + 1]
+    assert len(result.times["a"]) == CLEAR + 1
 
 
 def test_races_can_be_joined():

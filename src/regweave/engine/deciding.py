@@ -6,13 +6,15 @@
     4. verify        each piece against float64
     5. race          the whole models, interleaved; as long as ours is slower, the least useful pieces go
 
-What a person asked for by name stays in through 3 and 5, but not through 4.
+What a person asked for by name stays in through 3 and 5, but not through 4. A person who waits is not kept
+for long: what is still in doubt after some seconds stays out, unless `tune` says that there is time.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx
@@ -37,6 +39,9 @@ FEW = 0.1
 """Of the pieces: if no more are dropped, the others' layouts hardly change and are not measured again."""
 MOST_RACES = 3
 """As long as the shortest times and the median ratio disagree on which model is faster."""
+
+SECONDS = 6.0
+"""After this long nothing is measured a second time, and races are short."""
 
 LEAST_WHOLE = 1.01
 """What a whole model must gain to be changed: two sessions of one and the same differ by nearly as much."""
@@ -86,6 +91,12 @@ class Court:
     baseline: NativeSession
     say: Say
     patient: bool = False
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether there is time for a measurement that may be done without."""
+        return self.patient or time.perf_counter() - self.started < SECONDS
 
     @property
     def threads(self) -> int:
@@ -125,7 +136,7 @@ class Court:
     def _drop_slow(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
         """Measure in place and drop what is no gain."""
         for number in range(ROUNDS_OF_DROPPING):
-            if not wanted:
+            if not wanted or (number and not self.in_time):
                 break
             self.say(f"measuring {len(wanted)} pieces in place" + (" again" if number else ""))
             for name, timing in self._timings(wanted).items():
@@ -149,7 +160,7 @@ class Court:
             self.feeds,
             threads=threads,
             runs=40 if self.patient else 12,
-            seconds=20.0 if self.patient else 3.0,
+            seconds=20.0 if self.patient else 2.0,
         )
         pieces = [p.piece for p in wanted]
         before = replaced_time(self.model, self.optimised.graph, found["before"], pieces)
@@ -189,7 +200,8 @@ class Court:
         self, wanted: list[Proposal], fates: dict[str, Judgement]
     ) -> tuple[Build | None, NativeSession, Race]:
         """Race the whole models; drop the less useful half of the pieces as long as ours does not win."""
-        while True:
+        result = None
+        while wanted or result is None:
             built = self._build(wanted)
             self.say(f"racing the whole model with {len(wanted)} native pieces")
             session = built.open(self.shop, self.threads)
@@ -199,8 +211,6 @@ class Court:
             enough = credit >= LEAST_CREDIT
             if decided or (enough and result.is_faster("before", "after", LEAST_WHOLE)):
                 return built, session, result
-            if not wanted:
-                return None, self.baseline, result
             ranked = sorted(
                 (p for p in wanted if not p.piece.forced), key=lambda p: _gain(fates[p.piece.name])
             )
@@ -213,6 +223,8 @@ class Court:
                 name = proposal.piece.name
                 fates[name] = replace(fates[name], fused=False, reason=reason)
             wanted = [p for p in wanted if fates[p.piece.name].fused]
+        before = result.times["before"]
+        return None, self.baseline, Race({"before": before, "after": before})
 
     def _raced(self, session: NativeSession, most: int) -> Race:
         """onnxruntime's model ("before") against ours, until it is clear which is faster."""
@@ -224,12 +236,13 @@ class Court:
                     "after": lambda: session.run(None, self.feeds),
                 },
                 threads=self.threads,
-                seconds=10.0 if self.patient else 2.5,
+                seconds=10.0 if self.patient else 2.5 if self.in_time else 1.0,
+                enough=lambda race: not self.patient and race.is_clear("before", "after", LEAST_WHOLE),
             )
 
         result = once()
         for _ in range(most - 1):
-            if result.is_faster("before", "after", LEAST_WHOLE) is not None:
+            if not self.in_time or result.is_faster("before", "after", LEAST_WHOLE) is not None:
                 break
             result = result.joined(once())
         return result

@@ -26,6 +26,10 @@ SHORT = 0.01
 """A turn repeats calls until it has taken about this long, in seconds."""
 
 
+CLEAR = 8
+"""Rounds after which a race may be over: by chance all of them say the same in one of 128 races."""
+
+
 @dataclass(frozen=True, eq=False)
 class Race:
     """Seconds of a call in each round, by name."""
@@ -48,6 +52,12 @@ class Race:
         best = min(self.times[first]) >= by * min(self.times[second])
         return best if best == (self.ratio(first, second) >= by) else None
 
+    def is_clear(self, first: str, second: str, by: float = 1.0) -> bool:
+        """Whether all rounds, and the shortest times, say the same about `second` being faster by a
+        factor."""
+        pairs = zip(self.times[first], self.times[second], strict=True)
+        return len({a >= by * b for a, b in pairs}) == 1 and self.is_faster(first, second, by) is not None
+
     def joined(self, other: Race) -> Race:
         """Both races as one."""
         return Race({name: [*times, *other.times[name]] for name, times in self.times.items()})
@@ -60,8 +70,12 @@ def race(
     rounds: int = 20,
     seconds: float = 4.0,
     least: int = 5,
+    enough: Callable[[Race], bool] = lambda race: False,
 ) -> Race:
-    """Run all in turns for `rounds` rounds, or fewer (but `least`) once they have run for `seconds`."""
+    """Run all in turns for `rounds` rounds, or fewer (but `least`) once `seconds` have passed.
+
+    `enough` is asked after CLEAR rounds or more whether to end it there.
+    """
     names = list(runners)
     calls = {name: _calls(runners[name]) for name in names}
     times: dict[str, list[float]] = {name: [] for name in names}
@@ -69,10 +83,11 @@ def race(
     for number in range(rounds):
         if number >= least and time.perf_counter() - started > seconds:
             break
+        if number >= CLEAR and enough(Race(times)):
+            break
         for name in names if number % 2 == 0 else reversed(names):
             if threads > 1:
                 time.sleep(PAUSE)
-                started += PAUSE
             if calls[name] > 0:
                 runners[name]()
             times[name].append(_time(runners[name], max(calls[name], 1)))
