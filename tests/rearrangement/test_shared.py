@@ -1,6 +1,6 @@
 """Shared memory: every form is proved, and no access has a bank conflict."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_layout, find_machine
 from regweave.rearrangement.banks import bank_conflicts, conflicts
+from regweave.rearrangement.matrix_rows import as_rows
 from regweave.rearrangement.passages import linear_passages, scattered_passages
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
@@ -98,6 +99,29 @@ def test_a_byte_transpose_stores_words():
     assert found.program.count()["permute"] == 16
 
 
+def test_matrices_exchange_between_lanes_on_the_way():
+    found = whole_warp(*CASES["f16 C -> B"][:2])[0]
+    assert found.program.count()["shared_load"] == 2
+    loads = [step for step, _ in found.program.walk() if step.opcode == "matrix_load"]
+    assert [step.numbers[:2] for step in loads] == [(4, 1), (4, 1)]  # transposed
+    assert "permute" not in found.program.count()
+    back = whole_warp(EIGHT_K, c_of(F16, 1, 4, "f16"), find_machine("sm_90a"))[0]
+    assert back.cost.instructions <= 14
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_registers_as_rows(transposed):
+    layout = operand(f"{F16}:B", 2, 2)
+    rows = as_rows(layout, transposed=transposed)
+    for lane, item, matrix in product(range(8), (0, 8), range(4)):
+        # row `lane` of matrix 0, its word 0, falls to lane 4 * lane; transposed, to lane 0 and the next ones
+        held = {int(e) for e in rows.layout.table[lane + 8 * matrix, item : item + 8]}
+        lanes = range(4 * lane, 4 * lane + 4) if not transposed else [4 * g + lane // 2 for g in range(8)]
+        items = rows.word(item, matrix) if not transposed else (rows.word(item, matrix)[lane % 2],)
+        assert held == {int(layout.table[at, i]) for at in lanes for i in items}
+    assert as_rows(Layout("odd", (3, 8), "f16", np.arange(24).reshape(8, 3)), transposed=False) is None
+
+
 def test_in_parts_it_takes_less_memory_and_more_barriers():
     whole, grouped, _ = whole_warp(*CASES["tf32 C -> A"][:2])
     assert grouped.program.memories[0].bytes < whole.program.memories[0].bytes / 1.5
@@ -183,7 +207,7 @@ def test_few_lanes_and_odd_sizes():
 @st.composite
 def linear_pairs(draw):
     """Two layouts of one tile, linear over bits, with random bases."""
-    bits = draw(st.integers(5, 9))
+    bits = draw(st.integers(5, 10))
     columns = draw(st.integers(1, bits - 1))
     layouts = []
     for name in ("s", "d"):
@@ -202,7 +226,7 @@ def linear_pairs(draw):
     return layouts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pair=linear_pairs())
 def test_any_linear_relation(pair):
     assert whole_warp(*pair)[0].program is not None

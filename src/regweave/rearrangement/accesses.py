@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.rearrangement.matrix_rows import RowSide
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,7 +26,7 @@ class Accesses:
     """`tables[access]` the byte address in every thread, `items[access]` what it moves, from low to high.
 
     `steps[access]` is the step in which it is made; `same[item]` names the item that stands for an item which
-    lies at the same place in every thread.
+    lies at the same place in every thread. Where the accesses move rows of matrices, `rows` says which.
     """
 
     bits: int
@@ -32,6 +34,7 @@ class Accesses:
     items: tuple[tuple[int, ...], ...]
     steps: tuple[int, ...]
     same: dict[int, int]
+    rows: RowSide | None = None
 
     @property
     def bytes(self) -> int:

@@ -10,9 +10,10 @@ growing padding or an xor. What is not free of bank conflicts, by simulation, is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.accesses import Accesses, find_accesses
 from regweave.rearrangement.addressing import Addresses, plan_addresses
 from regweave.rearrangement.banks import conflicts
+from regweave.rearrangement.matrix_rows import RowSide, as_rows, has_matrices
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.swizzles import arrange
 
@@ -68,22 +70,49 @@ class Passage:
 
 def linear_passages(relation: Relation, machine: WarpMachine, *, grouped: bool) -> list[Passage]:
     """The passages of linear layouts, few instructions first; none for others."""
-    found = []
-    source, destination = relation.source, relation.destination
-    stored = _stored_items(source.table)
-    for way in arrange(relation, machine, grouped=grouped):
-        stores = find_accesses(
-            _over_threads(way.addresses[source.table], machine), way.store_bits,
-            destination.element_type.bits, stored, way.steps[source.table[0]],
-        )  # fmt: skip
-        loads = find_accesses(
-            _over_threads(way.addresses[destination.table], machine), way.load_bits,
-            destination.element_type.bits, None, way.steps[destination.table[0]],
-        )  # fmt: skip
-        if stores is not None and loads is not None:
-            steps = int(way.steps.max()) + 1
-            found.append(_passage(relation, machine, way.kind, stores, loads, steps))
+    found = _linear(relation, machine, None, None, grouped=grouped)
+    if not grouped and relation.lanes == machine.lanes:
+        for access, transposed in product(("load", "store"), (False, True)):
+            if has_matrices(machine, access, transposed=transposed):
+                layout = relation.destination if access == "load" else relation.source
+                rows = as_rows(layout, transposed=transposed)
+                if rows is not None and (access == "load" or relation.packing is None):
+                    sides = (None, rows) if access == "load" else (rows, None)
+                    found += _linear(relation, machine, *sides, grouped=False)
     return _best(found, relation, machine)
+
+
+def _linear(
+    relation: Relation, machine: WarpMachine, stored: RowSide | None, taken: RowSide | None, *, grouped: bool
+) -> list[Passage]:
+    """The passages of linear layouts, where one side may be rows of matrices."""
+    unit, found = relation.destination.element_type.bits, []
+    source = relation.source if stored is None else stored.layout
+    destination = relation.destination if taken is None else taken.layout
+    rows = "store" if stored else "load" if taken else None
+    wanted = _stored_items(source.table)
+    packed = relation.packing is not None
+    for way in arrange(source, destination, machine, packed=packed, grouped=grouped, rows=rows):
+        sides = [
+            find_accesses(_over_threads(way.addresses[layout.table], machine), bits, unit, items,
+                          way.steps[layout.table[0]])
+            for layout, bits, items in (
+                (source, way.store_bits, wanted), (destination, way.load_bits, None)
+            )
+        ]  # fmt: skip
+        if sides[0] is not None and sides[1] is not None and _in_order(sides, (stored, taken)):
+            stores, loads = replace(sides[0], rows=stored), replace(sides[1], rows=taken)
+            found.append(_passage(relation, machine, way.kind, stores, loads, int(way.steps.max()) + 1))
+    return found
+
+
+def _in_order(sides: Sequence[Accesses | None], rows: Sequence[RowSide | None]) -> bool:
+    """Whether rows of matrices hold their words in order, for the word's place says which lane gets it."""
+    return all(
+        row is None or side is None or all(list(items) == list(range(items[0], items[0] + row.row_items))
+                                           and items[0] % row.row_items == 0 for items in side.items)
+        for side, row in zip(sides, rows, strict=True)
+    )  # fmt: skip
 
 
 def scattered_passages(relation: Relation, machine: WarpMachine) -> list[Passage]:
@@ -215,10 +244,12 @@ def _part_work(side: Accesses, unit: int) -> int:
     """About how many instructions put the words of accesses together from registers, or take them apart."""
     per_word = WORD // unit
     work = 0
+    if side.rows is not None:  # whole registers
+        return 0
     for row in side.items:
         for at in range(0, len(row), per_word):
             word = row[at : at + per_word]
             registers = {item // per_word for item in word}
             straight = [item % per_word for item in word] == list(range(len(word)))
-            work += len(registers).bit_length() if len(registers) > 1 else not straight
+            work += (len(registers) - 1).bit_length() if len(registers) > 1 else not straight
     return work

@@ -30,6 +30,7 @@ from regweave.rearrangement.addressing import lower_addresses
 from regweave.rearrangement.candidates import Candidate, function_name
 from regweave.rearrangement.cost import cost_of
 from regweave.rearrangement.exchange import program_builder, result_value, word_value
+from regweave.rearrangement.matrix_rows import MATRICES
 from regweave.rearrangement.networks import find_network
 from regweave.rearrangement.passages import (
     WORD,
@@ -132,16 +133,25 @@ def lower_passage(name: str, relation: Relation, passage: Passage, machine: Warp
         taking_part = builder.step("less", (thread, builder.constant(passage.active))) if idle else None
         with nullcontext() if taking_part is None else builder.when(taking_part):
             for number, (value, offset) in enumerate(addresses[: len(stores.items)]):
-                if stores.steps[number] == step:
+                if stores.steps[number] == step and stores.rows is None:
                     builder.store(MEMORY, value, words[number], stores.bytes, offset)
+                elif stores.steps[number] == step:
+                    numbers = len(words[number]), int(stores.rows.transposed), offset
+                    builder.apply("matrix_store", (value, *words[number]), numbers, MEMORY)
         if passage.scope is not None:
             builder.barrier(passage.scope)
         for number, (value, offset) in enumerate(addresses[len(stores.items) :]):
-            if loads.steps[number] == step:
+            if loads.steps[number] == step and loads.rows is None:
                 found = builder.load(MEMORY, value, loads.bytes, offset)
                 for place, item in enumerate(loads.items[number]):
                     loaded[item] = found[place * unit // WORD], place * unit % WORD
-    results = _results(builder, relation, {item: loaded[at] for item, at in loads.same.items()})
+            elif loads.steps[number] == step:
+                numbers = MATRICES, int(loads.rows.transposed), offset
+                for matrix, word in enumerate(builder.apply("matrix_load", (value,), numbers, MEMORY)):
+                    for part, item in enumerate(loads.rows.word(loads.items[number][0], matrix)):
+                        loaded[item] = word, part * unit
+    same = loads.same if loads.rows is None else {item: item for item in loaded}
+    results = _results(builder, relation, {item: loaded[at] for item, at in same.items()})
     return builder.finish([result_value(builder, relation, value) for value in results])
 
 
@@ -149,8 +159,11 @@ def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage)
     """The words of every store."""
     unit = relation.destination.element_type.bits
     per_word = WORD // unit
+    rows = passage.stores.rows
     chunks = [
         [row[first : first + per_word] for first in range(0, len(row), per_word)]
+        if rows is None
+        else [rows.word(row[0], matrix) for matrix in range(MATRICES)]
         for row in passage.stores.items
     ]
     if relation.packing is not None:

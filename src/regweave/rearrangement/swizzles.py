@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
-from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class _Vectors:
     load: tuple[int, ...]
 
 
-def linear_sides(relation: Relation) -> tuple[Side, Side] | None:
+def linear_sides(source: Layout, destination: Layout) -> tuple[Side, Side] | None:
     """Both sides as vectors, or None where a layout is not linear over bits."""
     sides = []
-    for layout in (relation.source, relation.destination):
+    for layout in (source, destination):
         if layout.basis is None:
             return None
         lanes, items = (
@@ -86,39 +86,39 @@ def linear_sides(relation: Relation) -> tuple[Side, Side] | None:
             for pairs in (layout.basis.lane, layout.basis.item)
         )
         sides.append(Side(lanes, items))
-    source = sides[0]
-    return Side(source.lanes, tuple(extend(source.lanes, source.items))), sides[1]
+    lanes = sides[0].lanes
+    return Side(lanes, tuple(extend(lanes, sides[0].items))), sides[1]
 
 
-def arrange(relation: Relation, machine: WarpMachine, *, grouped: bool) -> Iterator[Arrangement]:
+def arrange(
+    source: Layout,
+    destination: Layout,
+    machine: WarpMachine,
+    *,
+    packed: bool = False,
+    grouped: bool = False,
+    rows: str | None = None,
+) -> Iterator[Arrangement]:
     """Arrangements to choose from, wide accesses first; none where the layouts are not linear over bits.
 
-    `grouped`: in as many steps as keep all lanes busy, none if one step is all there is.
+    `packed`: which of the source's items share a register is free. `grouped`: in as many steps as keep all
+    lanes busy, none if one step is all there is. `rows`: the side, `load` or `store`, whose first items are
+    rows of 16 bytes as they are.
     """
-    sides = linear_sides(relation)
+    sides = linear_sides(source, destination)
     if sides is None:
         return
-    source, destination = sides
-    unit = relation.destination.element_type.bits
-    for vectors in _vectors(relation, source, destination, unit):
-        lanes = (*source.lanes, *destination.lanes, *vectors.store, *vectors.load)
-        steps = extend(lanes, source.items) if grouped else []
+    unit = destination.element_type.bits
+    for vectors in _row_vectors(*sides, unit, rows) if rows else _vectors(*sides, unit, packed=packed):
+        lanes = (*sides[0].lanes, *sides[1].lanes, *vectors.store, *vectors.load)
+        steps = extend(lanes, sides[0].items) if grouped else []
         if grouped and not steps:
             continue
-        phase_of = {
-            access: [
-                _lane(side, lane)
-                for lane in machine.shared_phase(access, max(32, unit << len(vector)) // 8)
-            ]
-            for access, side, vector in (
-                ("store", source, vectors.store), ("load", destination, vectors.load)
-            )
-        }  # fmt: skip
-        frame = _Frame(
-            source, destination, vectors, steps, unit, machine.shared_banks * 32,
-            tuple(extend((), [*vectors.store, *phase_of["store"]])),
-            tuple(extend((), [*vectors.load, *phase_of["load"]])),
-        )  # fmt: skip
+        spans = []
+        for access, side, vector in zip(("store", "load"), sides, (vectors.store, vectors.load), strict=True):
+            phase = machine.shared_phase(access, max(32, unit << len(vector)) // 8)
+            spans.append(tuple(extend((), [*vector, *(_lane(side, lane) for lane in phase)])))
+        frame = _Frame(*sides, vectors, steps, unit, machine.shared_banks * 32, *spans)
         yield from frame.arrangements()
 
 
@@ -130,7 +130,7 @@ def _lane(side: Side, lane: int) -> int:
     return total
 
 
-def _vectors(relation: Relation, source: Side, destination: Side, unit: int) -> Iterator[_Vectors]:
+def _vectors(source: Side, destination: Side, unit: int, *, packed: bool) -> Iterator[_Vectors]:
     """The vector bits: common ones, or with what one side can add to them."""
     most = (_WIDEST // unit).bit_length() - 1
     in_word = (32 // unit).bit_length() - 1
@@ -140,10 +140,8 @@ def _vectors(relation: Relation, source: Side, destination: Side, unit: int) -> 
     together: list[int] = []
     for number, vector in enumerate(destination.items[:in_word]):
         # parts of a register stay together where both sides have them in the same place
-        free = relation.packing is not None and vector in Span(items)
-        if not (free or source.items[number : number + 1] == (vector,)) or not extend(
-            [*lanes, *together], [vector]
-        ):
+        held = (packed and vector in Span(items)) or items[number : number + 1] == (vector,)
+        if not held or not extend([*lanes, *together], [vector]):
             break
         together.append(vector)
     shared = (together + extend([*lanes, *together], common(items, destination.items)))[:most]
@@ -156,6 +154,16 @@ def _vectors(relation: Relation, source: Side, destination: Side, unit: int) -> 
         by_destination = extend(shared, [vector for vector in destination.items if vector])[:more]
         yield _Vectors((*shared, *by_source), tuple(shared))
         yield _Vectors(tuple(shared), (*shared, *by_destination))
+
+
+def _row_vectors(source: Side, destination: Side, unit: int, rows: str) -> Iterator[_Vectors]:
+    """The rows of one side, and as much of their beginning as the other side holds together."""
+    most = (_WIDEST // unit).bit_length() - 1
+    side, other = (source, destination) if rows == "store" else (destination, source)
+    row, held = side.items[:most], Span(other.items)
+    count = next((number for number, vector in enumerate(row) if vector not in held), most)
+    if unit << count >= 8:
+        yield _Vectors(row, row[:count]) if rows == "store" else _Vectors(row[:count], row)
 
 
 @dataclass(frozen=True)
