@@ -187,7 +187,7 @@ def test_replicated_elements_are_taken_from_one_holder():
     assert rearrange(everywhere, everywhere).strategy == "identity"
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"picks"}))
 def test_any_strategy_can_be_forced_by_name(name):
     if name == "identity":
         with pytest.raises(

@@ -17,16 +17,21 @@ from regweave.errors import InputError, nearest_names
 from regweave.programs import Program
 
 LANGUAGES: dict[str, Language] = {"cuda": CUDA, "hip": HIP, "opencl": OPENCL}
+TARGETS = (*LANGUAGES, "x86")
 
-__all__ = ["LANGUAGES", "Language", "emit", "emit_trial"]
+__all__ = ["LANGUAGES", "TARGETS", "Language", "emit", "emit_trial"]
 
 
 def emit(program: Program, language: str, comments: Sequence[str] = ()) -> str:
     """The program as an inline device function of `language`, or as a kernel if it has no words of its own.
 
-    `comments` stand above it, one line each. Raises InputError for an unknown language, UnsupportedError for
-    a step that the language has no word for.
+    For `x86` it is a function in assembly. `comments` stand above it, one line each. Raises InputError for an
+    unknown language, UnsupportedError for a step that the language has no word for.
     """
+    if language == "x86":
+        from regweave.emitters.x86 import x86_listing
+
+        return "".join(f"# {comment}\n" for comment in comments) + x86_listing(program).text
     return _printer(program, language).text(comments)
 
 
@@ -45,7 +50,7 @@ def _printer(program: Program, language: str) -> Printer:
         raise InputError(
             f"no code can be written for {language!r}",
             where="target",
-            expected="one of " + ", ".join(LANGUAGES),
-            nearest=nearest_names(language, LANGUAGES),
+            expected="one of " + ", ".join(TARGETS),
+            nearest=nearest_names(language, TARGETS),
         )
     return Printer(program, LANGUAGES[language])

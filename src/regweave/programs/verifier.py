@@ -121,7 +121,7 @@ class _Check:
         for operand in step.operands:
             if known.get(operand.number) != operand:
                 return f"uses {operand}, which no earlier step defines"
-        if len(step.numbers) != len(opcode.numbers):
+        if len(step.numbers) != len(opcode.numbers) and opcode.name != "pick":
             return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
         if opcode.collective and parted:
             return "is taken by all lanes together, but stands where lanes may have parted"
@@ -170,6 +170,11 @@ class _Check:
             return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
         if opcode.name in ("constant", "test") and not 0 <= step.numbers[0] < 1 << 32:
             return f"has the number {step.numbers[0]}, which is no 32-bit word"
+        if opcode.name == "pick":
+            pieces = len(step.numbers)
+            inside = all(0 <= place < 2 * pieces for place in step.numbers)
+            known = pieces in (program.lanes, 2 * program.lanes, 4 * program.lanes) and inside
+            return None if known else f"picks the places {step.numbers} of two vectors"
         if opcode.symbol in SPACES:
             return self.access_fault(step)
         return move_fault(opcode.name, step.numbers, program.lanes)

@@ -165,7 +165,7 @@ AVX512_VBMI = _machine(
     "z",
     32,
     16,
-    (*AVX512.features, "avx512_vbmi"),
+    (*AVX512.features, "avx512vbmi"),
     _MASKS,
 )
 AVX2 = _machine("avx2", "x86-64 with AVX2 and FMA", "y", 16, 8, ("avx2", "fma", "bmi2"), None)
