@@ -190,9 +190,10 @@ def _kept(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> lis
     choices = []
     for register in group.registers:
         choice: dict[int, int] = {}
-        for lane, row, stays in zip(matrix.lanes, matrix.rows, matrix.stays, strict=True):
+        for index, (lane, row, stays) in enumerate(zip(matrix.lanes, matrix.rows, matrix.stays, strict=True)):
+            again = {entry[:2] for entry in matrix.copies_of(index) if entry.keep == register}
             for number, entry in enumerate(row):
-                if entry is not None and entry.keep == register:
+                if entry is not None and (entry.keep == register or entry[:2] in again):
                     choice[lane] = number
             for entry in stays:
                 if entry.keep == register:

@@ -46,8 +46,8 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     asked, words_asked = (table[np.arange(lanes), shifts] for table in (peers, offered))
     # counts of different values are powers of two, and their logarithms are selects per round
     selects = np.log2(_distinct(shifts)) + np.log2(_distinct(words_asked))
-    # one round decides: the others only add a constant to p
-    valid = np.flatnonzero(_distinct(asked) == lanes).tolist()
+    # no lane is asked for two words; one round decides, for the others only add constants
+    valid = np.flatnonzero(_distinct(asked) == _distinct(asked * registers + words_asked)).tolist()
     if not valid:
         return None
     best = min(valid, key=lambda at: (selects[at], sum(image.bit_count() for image in maps[at]), maps[at]))

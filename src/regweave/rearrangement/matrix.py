@@ -8,7 +8,8 @@ one register in a round, and in round 0 of the tf32 seam lanes 0 and 1 both ask 
 
 A conflict-free matrix takes the same words in another order for each lane. Its columns are perfect
 matchings of the bipartite multigraph (offering lane, taking lane), which exist for every bijection
-(Koenig). A lane may also sit a round out (None) where words that are already local stay.
+(Koenig). A lane may also sit a round out (None) where words that are already local stay. Where elements are
+held or needed several times, lanes that name the same p in a column must name the same q.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ class Entry(NamedTuple):
 class CoordinationMatrix:
     """`rows[i][j]` for the i-th lane of the group, in numbers of the group's first copy.
 
-    `stays[i]` lists the words that lane i keeps without taking them: peer is the lane itself.
+    `stays[i]` lists the words that lane i keeps without taking them: peer is the lane itself. `copies[i]`, if
+    there are any, lists what it needs once more: the same word of the same lane as one of its entries.
     """
 
     lanes: tuple[int, ...]
     rows: tuple[tuple[Entry | None, ...], ...]
     stays: tuple[tuple[Entry, ...], ...]
+    copies: tuple[tuple[Entry, ...], ...] = ()
 
     @property
     def rounds(self) -> int:
@@ -65,9 +68,17 @@ class CoordinationMatrix:
         return {entry.peer: entry.word for entry in self.column(number) if entry is not None}
 
     def conflicts(self, number: int) -> frozenset[int]:
-        """Lanes that are asked for more than one word, or by more than one lane, in round `number`."""
-        asked = Counter(entry.peer for entry in self.column(number) if entry is not None)
-        return frozenset(peer for peer, times in asked.items() if times > 1)
+        """Lanes that are asked for more than one word in round `number`.
+
+        Without replicated elements these are the lanes that are asked twice.
+        """
+        asked = {(entry.peer, entry.word) for entry in self.column(number) if entry is not None}
+        times = Counter(peer for peer, _ in asked)
+        return frozenset(peer for peer, words in times.items() if words > 1)
+
+    def copies_of(self, index: int) -> tuple[Entry, ...]:
+        """What the lane at `index` of the group needs once more."""
+        return self.copies[index] if self.copies else ()
 
 
 def preliminary_matrix(words: Words, group: Group) -> CoordinationMatrix:
@@ -87,19 +98,24 @@ def check_matrix(matrix: CoordinationMatrix, words: Words, group: Group) -> Coor
     for number in range(matrix.rounds):
         if conflicts := matrix.conflicts(number):
             raise VerificationError(
-                f"round {number} asks lane {min(conflicts)} twice", where="coordination matrix"
+                f"round {number} asks lane {min(conflicts)} for two words", where="coordination matrix"
             )
-    for lane, row, stays in zip(matrix.lanes, matrix.rows, matrix.stays, strict=True):
+    for index, (lane, row, stays) in enumerate(zip(matrix.lanes, matrix.rows, matrix.stays, strict=True)):
         needed = sorted(
             Entry(int(words.peers[lane, r]), int(words.words[lane, r]), r)
             for r in group.registers
             if words.peers[lane, r] >= 0
         )
-        if sorted([entry for entry in row if entry is not None] + list(stays)) != needed:
+        taken = [entry for entry in row if entry is not None]
+        copies = matrix.copies_of(index)
+        if sorted([*taken, *stays, *copies]) != needed:
             raise VerificationError(f"lane {lane} does not receive the words of its registers",
                                     where="coordination matrix")  # fmt: skip
         if any(entry.peer != lane for entry in stays):
             raise VerificationError(
                 f"lane {lane} keeps a word that it does not have", where="coordination matrix"
             )
+        if not {entry[:2] for entry in copies} <= {entry[:2] for entry in taken}:
+            raise VerificationError(f"lane {lane} copies a word that it does not take",
+                                    where="coordination matrix")  # fmt: skip
     return matrix
