@@ -80,6 +80,13 @@ def test_pieces_of_lanes(machine, kind):
     assert {"f16": "vpermt2w", "s8": "vpermt2b"}[kind] in plan.emit("x86")
 
 
+def test_more_registers_than_can_be_live_at_once():
+    plan = run(rearrange("avx512.rows.f16:16", "avx512.columns.f16:16", "avx512"))
+    assert plan.source.registers == 32
+    # every register is loaded twice, so that 16 results at a time are enough
+    assert plan.emit("x86").count(", zmmword ptr [rdi") == 64
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     machine=st.sampled_from(["avx2", "avx512"]), registers=st.integers(1, 6), seed=st.integers(0, 2**32 - 1)
