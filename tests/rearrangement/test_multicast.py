@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regweave import rearrange
 from regweave.errors import VerificationError
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
@@ -16,7 +17,8 @@ from regweave.rearrangement.exchange import lower_exchange
 from regweave.rearrangement.holders import nearest_holders, word_holders
 from regweave.rearrangement.linear_schedule import linear_matrix
 from regweave.rearrangement.matrix import check_matrix
-from regweave.rearrangement.multicast import Request, fewest_rounds, multicast_matrix
+from regweave.rearrangement.multicast import multicast_matrix
+from regweave.rearrangement.multicast_rounds import Request, fewest_rounds
 from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove
 
@@ -148,6 +150,17 @@ def test_linear_schedules_share_offers():
     problem = find_problem(relate(words("here", here), words("there", there)), 32)
     matrix = check_matrix(linear_matrix(problem.words, problem.group), problem.words, problem.group)
     assert [matrix.offers(number) for number in range(4)] == [{lane: 0} for lane in range(4)]
+
+
+@pytest.mark.parametrize("copies", [2, 4])
+def test_plans_with_replication_take_what_many_need_once(copies):
+    """Every lane of `copies` needs the word of the first of them: one shuffle, whatever else is offered."""
+    lanes = np.arange(32)
+    here = words("here", lanes.reshape(32, 1))
+    there = words("there", np.stack([lanes, lanes // copies * copies], axis=1))
+    plan = rearrange(here, there, strategy="exchange")
+    assert (plan.cost.exchanges, plan.cost.selects) == (1, 0)
+    assert lower_bound(plan.relation) == 1
 
 
 def test_copies_of_what_was_not_taken_are_found():

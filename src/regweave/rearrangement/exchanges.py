@@ -15,9 +15,11 @@ from regweave.rearrangement.colouring import coloured_matrix
 from regweave.rearrangement.cost import cost_of
 from regweave.rearrangement.exchange import lower_exchange
 from regweave.rearrangement.exchange_parts import lower_travel
+from regweave.rearrangement.holders import word_holders
 from regweave.rearrangement.linear_schedule import linear_matrix
 from regweave.rearrangement.linear_travel import linear_journeys
 from regweave.rearrangement.matrix import CoordinationMatrix, check_matrix
+from regweave.rearrangement.multicast import multicast_matrix
 from regweave.rearrangement.packed_travel import packed_journeys
 from regweave.rearrangement.parts import Parts, restricted
 from regweave.rearrangement.problem import Problem
@@ -30,6 +32,8 @@ _REASONS = {"direct": "every word travels", "lean": "local words stay where that
 
 def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candidate, Candidate]:
     """The direct and the lean form of the exchange: warp shuffles in rounds."""
+    if "shuffle" not in request.machine.exchanges:
+        problem = f"{request.machine.name} has no exchange by an index of the lane"
     if isinstance(problem, str):
         return Candidate("exchange", "direct", problem), Candidate("exchange", "lean", problem)
     if problem.words is not None:
@@ -45,17 +49,21 @@ def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Candida
     # the matrices often agree, and each then needs to be written as a program only once
     matrices = list(dict.fromkeys(matrices))
 
-    def lowered(matrix: CoordinationMatrix, form: str) -> Program:
-        check_matrix(matrix, words, group)
+    def lowered(matrix: CoordinationMatrix, form: str, asked: Words = words) -> Program:
+        check_matrix(matrix, asked, group)
         name = function_name(request.source, request.destination, form)
         machine, direct = request.machine, form == "direct"
-        return lower_exchange(name, problem.relation, words, group, matrix, machine, locals_travel=direct)
+        return lower_exchange(name, problem.relation, asked, group, matrix, machine, locals_travel=direct)
 
     direct = [(matrix, lowered(matrix, "direct")) for matrix in matrices]
     lean = [(without_local_rounds(matrix), lowered(matrix, "lean")) for matrix in matrices]
     remote = coloured_matrix(words, group, remote_only=True)
     if remote not in matrices:
         lean.append((remote, lowered(remote, "lean")))
+    if problem.relation.replicated is not None:
+        holders = word_holders(problem.relation.source, words.contents, words.lanes)
+        asked, shared = multicast_matrix(words, group, holders)
+        lean.append((shared, lowered(shared, "lean", asked)))
     return _cheapest(request, "direct", direct), _cheapest(request, "lean", lean)
 
 

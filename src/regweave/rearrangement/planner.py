@@ -18,19 +18,23 @@ from regweave.rearrangement.candidates import Candidate, fold_candidate, identit
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.exchanges import exchange_candidates
 from regweave.rearrangement.matrix import preliminary_matrix
+from regweave.rearrangement.picking import pick_candidate
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.problem import find_problem
-from regweave.rearrangement.proof import prove
-from regweave.rearrangement.relation import Relation, in_words, relate
+from regweave.rearrangement.proof import prove_candidate
+from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import read_request
+from regweave.rearrangement.stepwise import stepwise_candidates
 
 # what a person may ask for -> the (strategy, form) pairs that answer it
 STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
     "identity": (("identity", None),),
     "fold": (("fold", None),),
-    "exchange": (("exchange", "direct"), ("exchange", "lean")),
+    "exchange": (("exchange", "direct"), ("exchange", "lean"), ("exchange", "steps"), ("exchange", "picks")),
     "direct": (("exchange", "direct"),),
-    "lean": (("exchange", "lean"),),
+    "lean": (("exchange", "lean"), ("exchange", "steps")),
+    "steps": (("exchange", "steps"),),
+    "picks": (("exchange", "picks"),),
     "refuse": (("refuse", None),),
 }
 
@@ -69,16 +73,20 @@ def rearrange(
     surroundings = conditions or Conditions()
     problem = find_problem(relation, request.machine.lanes)
     direct, lean = exchange_candidates(request, problem)
+    most = lean.cost.instructions if lean.applies else None
+    in_steps = () if isinstance(problem, str) else stepwise_candidates(request, problem.relation, most)
     candidates = (
         identity_candidate(request, relation),
         fold_candidate(request, relation, surroundings),
         direct,
         lean,
+        *in_steps,
+        pick_candidate(request, relation),
         Candidate("refuse", None, "kept apart: the result goes through memory"),
     )
     chosen = _choose(candidates, strategy, request.machine)
-    _prove_candidate(chosen, relation)
-    shown = lean if chosen is lean else direct
+    prove_candidate(chosen, relation)
+    shown = lean if chosen is lean or chosen in in_steps else direct
     return Plan(
         relation,
         request.machine,
@@ -106,7 +114,7 @@ def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachi
         ]
     applicable = [candidate for candidate in asked if candidate.applies]
     if applicable:
-        return min(applicable, key=lambda candidate: candidate.cost.slots(machine.costs))
+        return min(applicable, key=lambda candidate: _price(candidate, machine))
     if strategy == "refuse":
         return asked[0]
     if strategy == "auto":
@@ -115,8 +123,7 @@ def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachi
                            fix="ask for another strategy, or for auto")  # fmt: skip
 
 
-def _prove_candidate(candidate: Candidate, relation: Relation) -> None:
-    if candidate.program is None:
-        return
-    holds = None if candidate.fold is None else in_words(candidate.fold.destination(relation.destination))
-    prove(candidate.program, relation.in_words, holds)
+def _price(candidate: Candidate, machine: WarpMachine) -> tuple[int, bool, int]:
+    """Instructions, then those without memory first, then issue slots."""
+    cost = candidate.cost
+    return cost.instructions, candidate.strategy == "shared", cost.slots(machine.costs)
