@@ -1,6 +1,6 @@
 """Shared memory: every form is proved, and no access has a bank conflict."""
 
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,11 +11,12 @@ from regweave.layouts import Layout
 from regweave.machines.catalogue import find_layout, find_machine
 from regweave.rearrangement.banks import bank_conflicts, conflicts
 from regweave.rearrangement.matrix_rows import as_rows
-from regweave.rearrangement.passages import linear_passages, scattered_passages
+from regweave.rearrangement.passages import Choice, linear_passage
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared import FORMS, shared_candidates
+from regweave.rearrangement.trials import trial_passage
 
 SM_80, GFX942 = find_machine("sm_80"), find_machine("gfx942")
 ROW_BLOCKED = Layout.linear(
@@ -274,10 +275,17 @@ def test_counting_bank_conflicts(addresses, size, machine, access, found):
     assert conflicts(table, size, machine, access) == found
 
 
-def test_the_best_passage_comes_first():
+def test_the_best_passage_is_taken():
     relation = relate(*CASES["tf32 C -> A"][:2])
-    found = linear_passages(relation, SM_80, grouped=False)
-    costs = [passage.instructions(relation) for passage in found]
-    assert all(first <= second for first, second in pairwise(costs))
-    assert {passage.kind for passage in found} == {"xor", "padded"}
-    assert all(passage.conflicts(SM_80) == 0 for passage in scattered_passages(relation, SM_80))
+    best = linear_passage(relation, SM_80)
+    tried = trial_passage(relation, SM_80)
+    assert best is not None
+    assert tried is not None
+    assert best.instructions(relation) <= tried.instructions(relation)
+    assert best.conflicts(SM_80) == tried.conflicts(SM_80) == 0
+    choice = Choice(relation, SM_80)
+    for passage in (tried, best, tried):
+        choice.offer(passage)
+    assert choice.best is best
+    assert choice.hopeless(best.instructions(relation))
+    assert not choice.hopeless(0)

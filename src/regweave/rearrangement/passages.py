@@ -1,16 +1,16 @@
 """Ways through shared memory: an address for every slot of both sides, and the accesses that follow.
 
-Linear layouts take the swizzles found by algebra. For others a few arrangements are tried: words in the order
-of the source's or of the destination's slots, rows or columns of the tile one after the other, each with a
-growing padding or an xor. What is not free of bank conflicts, by simulation, is no passage.
+Linear layouts take the swizzles found by algebra; what is not linear is tried (`trials`). What is not free of
+bank conflicts, by simulation, is no passage; of the others the one with fewest instructions is taken, and
+with least memory among equals.
 
-    >>> passages(relation, machine)[0].kind
+    >>> linear_passage(relation, machine).kind
     'padded'
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORD = 32
-_WIDTHS = (128, 64, 32, 16, 8)
-_PADDINGS = range(9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,112 +66,89 @@ class Passage:
         return len(self.stores.items) + len(self.loads.items) + self.addresses.operations + parts
 
 
-def linear_passages(relation: Relation, machine: WarpMachine, *, grouped: bool) -> list[Passage]:
-    """The passages of linear layouts, few instructions first; none for others."""
-    found = _linear(relation, machine, None, None, grouped=grouped)
+class Choice:
+    """The best passage so far: free of bank conflicts, fewest instructions, then least memory."""
+
+    def __init__(self, relation: Relation, machine: WarpMachine) -> None:
+        self.relation, self.machine = relation, machine
+        self.best: Passage | None = None
+        self._score = 0, 0
+
+    def hopeless(self, accesses: int) -> bool:
+        """Whether so many accesses alone are more than the best passage takes."""
+        return self.best is not None and accesses >= self._score[0]
+
+    def offer(self, passage: Passage) -> None:
+        """Take this one if it is better."""
+        score = passage.instructions(self.relation), passage.bytes
+        if (self.best is None or score < self._score) and passage.conflicts(self.machine) == 0:
+            self.best, self._score = passage, score
+
+
+def linear_passage(relation: Relation, machine: WarpMachine, *, grouped: bool = False) -> Passage | None:
+    """The best passage of linear layouts, all at once or `grouped`; None for others."""
+    choice = Choice(relation, machine)
+    _try_linear(choice, None, None, grouped=grouped)
     if not grouped and relation.lanes == machine.lanes:
         for access, transposed in product(("load", "store"), (False, True)):
             if has_matrices(machine, access, transposed=transposed):
                 layout = relation.destination if access == "load" else relation.source
                 rows = as_rows(layout, transposed=transposed)
                 if rows is not None and (access == "load" or relation.packing is None):
-                    sides = (None, rows) if access == "load" else (rows, None)
-                    found += _linear(relation, machine, *sides, grouped=False)
-    return _best(found, relation, machine)
+                    _try_linear(choice, *((None, rows) if access == "load" else (rows, None)), grouped=False)
+    return choice.best
 
 
-def _linear(
-    relation: Relation, machine: WarpMachine, stored: RowSide | None, taken: RowSide | None, *, grouped: bool
-) -> list[Passage]:
-    """The passages of linear layouts, where one side may be rows of matrices."""
-    unit, found = relation.destination.element_type.bits, []
+def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *, grouped: bool) -> None:
+    """Offer the passages of linear layouts, where one side may be rows of matrices."""
+    relation, machine = choice.relation, choice.machine
+    unit = relation.destination.element_type.bits
     source = relation.source if stored is None else stored.layout
     destination = relation.destination if taken is None else taken.layout
     rows = "store" if stored else "load" if taken else None
-    wanted = _stored_items(source.table)
-    packed = relation.packing is not None
-    for way in arrange(source, destination, machine, packed=packed, grouped=grouped, rows=rows):
-        sides = [
-            find_accesses(_over_threads(way.addresses[layout.table], machine), bits, unit, items,
-                          way.steps[layout.table[0]])
-            for layout, bits, items in (
-                (source, way.store_bits, wanted), (destination, way.load_bits, None)
-            )
-        ]  # fmt: skip
+    wanted = stored_items(source.table)
+    for way in arrange(
+        source, destination, machine, packed=relation.packing is not None, grouped=grouped, rows=rows,
+        hopeless=lambda store, load: choice.hopeless(
+            len(wanted) * unit // store + destination.items * unit // load
+        ),
+    ):  # fmt: skip
+        sides = []
+        for layout, bits, items in ((source, way.store_bits, wanted), (destination, way.load_bits, None)):
+            addresses = over_threads(way.addresses[layout.table], machine)
+            sides.append(find_accesses(addresses, bits, unit, items, way.steps[layout.table[0]]))
         if sides[0] is not None and sides[1] is not None and _in_order(sides, (stored, taken)):
             stores, loads = replace(sides[0], rows=stored), replace(sides[1], rows=taken)
-            found.append(_passage(relation, machine, way.kind, stores, loads, int(way.steps.max()) + 1))
-    return found
+            scope = barrier_scope(relation, machine)
+            choice.offer(make_passage(relation, way.kind, stores, loads, scope, int(way.steps.max()) + 1))
 
 
 def _in_order(sides: Sequence[Accesses | None], rows: Sequence[RowSide | None]) -> bool:
     """Whether rows of matrices hold their words in order, for the word's place says which lane gets it."""
-    return all(
-        row is None or side is None or all(list(items) == list(range(items[0], items[0] + row.row_items))
-                                           and items[0] % row.row_items == 0 for items in side.items)
-        for side, row in zip(sides, rows, strict=True)
-    )  # fmt: skip
+    for side, row in zip(sides, rows, strict=True):
+        if side is not None and row is not None:
+            size = row.row_items
+            wanted = (range(items[0] // size * size, items[0] // size * size + size) for items in side.items)
+            if any(items != tuple(line) for items, line in zip(side.items, wanted, strict=True)):
+                return False
+    return True
 
 
-def scattered_passages(relation: Relation, machine: WarpMachine) -> list[Passage]:
-    """Passages of any layouts by trial; none where bank conflicts remain in all of them."""
-    found = []
-    unit = relation.destination.element_type.bits
-    for kind, sent, taken in _trials(relation, machine):
-        stored = _stored_items(sent)
-        sides = []
-        for addresses, wanted, access in ((sent, stored, "store"), (taken, None, "load")):
-            over = _over_threads(addresses, machine)
-            tried = (find_accesses(over, bits, unit, wanted) for bits in _WIDTHS if bits >= unit)
-            fitting = (
-                side for side in tried
-                if side is not None and conflicts(side.tables, side.bytes, machine, access) == 0
-            )  # fmt: skip
-            sides.append(next(fitting, None))
-        if sides[0] is not None and sides[1] is not None:
-            found.append(_passage(relation, machine, kind, sides[0], sides[1], 1))
-    return _best(found, relation, machine)
-
-
-def own_passages(relation: Relation, machine: WarpMachine) -> list[Passage]:
-    """Every lane permutes its own words in a column of its own: a bank for each lane, and no barrier."""
-    unit = relation.destination.element_type.bits
-    sent = _slot_order(relation.source.items, relation.lanes, unit, machine.lanes)
-    taken = sent[relation.peers, relation.items]
-    sides = []
-    for addresses in (sent, taken):
-        over = _over_threads(addresses, machine)
-        tried = (find_accesses(over, bits, unit) for bits in _WIDTHS if unit <= bits <= WORD)
-        sides.append(next((side for side in tried if side is not None), None))
-    if sides[0] is None or sides[1] is None:
-        return []
-    return [_passage(relation, machine, "own column", sides[0], sides[1], 1, None)]
-
-
-def _passage(
-    relation: Relation,
-    machine: WarpMachine,
-    kind: str,
-    stores: Accesses,
-    loads: Accesses,
-    steps: int,
-    scope: str | None = "",
+def make_passage(
+    relation: Relation, kind: str, stores: Accesses, loads: Accesses, scope: str | None, steps: int = 1
 ) -> Passage:
-    warps = np.arange(relation.lanes) // machine.lanes
-    within = bool((relation.peers // machine.lanes == warps[:, None]).all())
-    if scope == "":
-        scope = "warp" if within else "block"
+    """The passage, with as much memory as it needs."""
     last = max(int(side.tables.max()) + side.bytes for side in (stores, loads))
     return Passage(kind, -(-last // 16) * 16, stores, loads, steps, scope, relation.lanes)
 
 
-def _best(found: list[Passage], relation: Relation, machine: WarpMachine) -> list[Passage]:
-    """Those without bank conflicts, few instructions and then little memory first."""
-    ranked = sorted(found, key=lambda passage: (passage.instructions(relation), passage.bytes))
-    return [passage for passage in ranked if passage.conflicts(machine) == 0]
+def barrier_scope(relation: Relation, machine: WarpMachine) -> str:
+    """Who waits for whom: the warp if every warp keeps to itself, else the block."""
+    warps = np.arange(relation.lanes) // machine.lanes
+    return "warp" if bool((relation.peers // machine.lanes == warps[:, None]).all()) else "block"
 
 
-def _stored_items(table: NDArray[np.int64]) -> list[int]:
+def stored_items(table: NDArray[np.int64]) -> list[int]:
     """The items that together hold everything, each adding something."""
     seen: set[int] = set()
     kept = []
@@ -184,60 +159,11 @@ def _stored_items(table: NDArray[np.int64]) -> list[int]:
     return kept
 
 
-def _over_threads(table: NDArray[np.int64], machine: WarpMachine) -> NDArray[np.int64]:
+def over_threads(table: NDArray[np.int64], machine: WarpMachine) -> NDArray[np.int64]:
     """The rows of all threads of the warps: those that take no part do as others do."""
     lanes = table.shape[0]
     threads = -(-lanes // machine.lanes) * machine.lanes
     return table[np.arange(threads) % lanes]
-
-
-def _slot_order(items: int, lanes: int, unit: int, columns: int) -> NDArray[np.int64]:
-    """Bit addresses of slots: word after word, the words of all lanes side by side."""
-    item, lane = np.arange(items) * unit, np.arange(lanes)[:, None]
-    row = -(-lanes // columns) * columns
-    return (item // WORD * row + lane) * WORD + item % WORD
-
-
-def _trials(
-    relation: Relation, machine: WarpMachine
-) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.int64]]]:
-    """Bit addresses of the source's and of the destination's slots."""
-    source, destination = relation.source, relation.destination
-    unit, lanes = destination.element_type.bits, relation.lanes
-    banks = machine.shared_banks
-    # a lane's place in each row of slots is turned, so that lanes which take one lane's words part
-    for skew in _PADDINGS:
-        for kind in ("turned", "xor"):
-            sent = _turned(_slot_order(source.items, lanes, unit, banks), skew, kind, banks)
-            yield f"{kind} source order", sent, sent[relation.peers, relation.items]
-            if source.bijective and destination.bijective:
-                taken = _turned(_slot_order(destination.items, lanes, unit, banks), skew, kind, banks)
-                yield f"{kind} destination order", _inverse(relation, taken), taken
-    if source.bijective:
-        for padding in _PADDINGS:
-            for axis in (0, 1):
-                rows, columns = np.divmod(np.arange(source.elements), source.shape[1])
-                major, minor = (rows, columns) if axis == 0 else (columns, rows)
-                stride = -(-source.shape[1 - axis] * unit // WORD) * WORD + padding * WORD
-                addresses = major * stride + minor * unit
-                yield (
-                    f"padded {'rows' if axis == 0 else 'columns'}",
-                    addresses[source.table],
-                    addresses[destination.table],
-                )
-
-
-def _turned(addresses: NDArray[np.int64], skew: int, kind: str, banks: int) -> NDArray[np.int64]:
-    row, rest = np.divmod(addresses, banks * WORD)
-    bank, part = np.divmod(rest, WORD)
-    moved = (bank + skew * row) % banks if kind == "turned" else bank ^ (skew * row % banks)
-    return (row * banks + moved) * WORD + part
-
-
-def _inverse(relation: Relation, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    sent = np.empty_like(relation.source.table)
-    sent[relation.peers, relation.items] = taken
-    return sent
 
 
 def _part_work(side: Accesses, unit: int) -> int:

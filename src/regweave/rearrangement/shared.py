@@ -32,15 +32,10 @@ from regweave.rearrangement.cost import cost_of
 from regweave.rearrangement.exchange import program_builder, result_value, word_value
 from regweave.rearrangement.matrix_rows import MATRICES
 from regweave.rearrangement.networks import find_network
-from regweave.rearrangement.passages import (
-    WORD,
-    Passage,
-    linear_passages,
-    own_passages,
-    scattered_passages,
-)
+from regweave.rearrangement.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
+from regweave.rearrangement.trials import own_passage, trial_passage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,18 +64,17 @@ def _lost(reason: str) -> tuple[Candidate, ...]:
 
 def _whole(request: Request, relation: Relation) -> Candidate:
     machine = request.machine
-    found = linear_passages(relation, machine, grouped=False) or scattered_passages(relation, machine)
-    if not found:
+    found = linear_passage(relation, machine) or trial_passage(relation, machine)
+    if found is None:
         return Candidate("shared", FORMS[0], "bank conflicts remain in every arrangement that was tried")
-    scope = found[0].scope
-    return _candidate(request, relation, FORMS[0], f"all lanes of the {scope} at once", found)
+    return _candidate(request, relation, FORMS[0], f"all lanes of the {found.scope} at once", found)
 
 
 def _grouped(request: Request, relation: Relation) -> Candidate:
-    found = linear_passages(relation, request.machine, grouped=True)
-    if not found:
+    found = linear_passage(relation, request.machine, grouped=True)
+    if found is None:
         return Candidate("shared", FORMS[1], "no part of the tile keeps all lanes at work on both sides")
-    return _candidate(request, relation, FORMS[1], f"in {found[0].steps} parts, one after the other", found)
+    return _candidate(request, relation, FORMS[1], f"in {found.steps} parts, one after the other", found)
 
 
 def _single(request: Request, relation: Relation) -> Candidate:
@@ -90,16 +84,14 @@ def _single(request: Request, relation: Relation) -> Candidate:
         element = divmod(int(relation.destination.table[lane, item]), relation.destination.shape[1])
         peer = int(relation.peers[lane, item])
         return Candidate("shared", FORMS[2], f"lane {lane} needs element {element} of lane {peer}")
-    found = own_passages(relation, request.machine)
-    if not found:
+    found = own_passage(relation, request.machine)
+    if found is None:
         return Candidate("shared", FORMS[2], "parts of bytes would have to be taken apart")
     return _candidate(request, relation, FORMS[2], "every lane permutes its own words", found)
 
 
-def _candidate(
-    request: Request, relation: Relation, form: str, reason: str, found: Sequence[Passage]
-) -> Candidate:
-    passage, machine = found[0], request.machine
+def _candidate(request: Request, relation: Relation, form: str, reason: str, passage: Passage) -> Candidate:
+    machine = request.machine
     if passage.bytes > machine.shared_bytes:
         reason = f"it needs {passage.bytes} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
         return Candidate("shared", form, reason)
@@ -133,19 +125,23 @@ def lower_passage(name: str, relation: Relation, passage: Passage, machine: Warp
         taking_part = builder.step("less", (thread, builder.constant(passage.active))) if idle else None
         with nullcontext() if taking_part is None else builder.when(taking_part):
             for number, (value, offset) in enumerate(addresses[: len(stores.items)]):
-                if stores.steps[number] == step and stores.rows is None:
+                if stores.steps[number] != step:
+                    continue
+                if stores.rows is None:
                     builder.store(MEMORY, value, words[number], stores.bytes, offset)
-                elif stores.steps[number] == step:
-                    numbers = len(words[number]), int(stores.rows.transposed), offset
+                else:
+                    numbers = MATRICES, int(stores.rows.transposed), offset
                     builder.apply("matrix_store", (value, *words[number]), numbers, MEMORY)
         if passage.scope is not None:
             builder.barrier(passage.scope)
         for number, (value, offset) in enumerate(addresses[len(stores.items) :]):
-            if loads.steps[number] == step and loads.rows is None:
+            if loads.steps[number] != step:
+                continue
+            if loads.rows is None:
                 found = builder.load(MEMORY, value, loads.bytes, offset)
                 for place, item in enumerate(loads.items[number]):
                     loaded[item] = found[place * unit // WORD], place * unit % WORD
-            elif loads.steps[number] == step:
+            else:
                 numbers = MATRICES, int(loads.rows.transposed), offset
                 for matrix, word in enumerate(builder.apply("matrix_load", (value,), numbers, MEMORY)):
                     for part, item in enumerate(loads.rows.word(loads.items[number][0], matrix)):

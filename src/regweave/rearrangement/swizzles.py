@@ -19,7 +19,7 @@ Elements of different *steps* use the same memory one after the other (the group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,12 +98,13 @@ def arrange(
     packed: bool = False,
     grouped: bool = False,
     rows: str | None = None,
+    hopeless: Callable[[int, int], bool] = lambda store, load: False,
 ) -> Iterator[Arrangement]:
     """Arrangements to choose from, wide accesses first; none where the layouts are not linear over bits.
 
     `packed`: which of the source's items share a register is free. `grouped`: in as many steps as keep all
     lanes busy, none if one step is all there is. `rows`: the side, `load` or `store`, whose first items are
-    rows of 16 bytes as they are.
+    rows of 16 bytes as they are. Accesses of so many bits, to store and to load, are left out if `hopeless`.
     """
     sides = linear_sides(source, destination)
     if sides is None:
@@ -112,7 +113,7 @@ def arrange(
     for vectors in _row_vectors(*sides, unit, rows) if rows else _vectors(*sides, unit, packed=packed):
         lanes = (*sides[0].lanes, *sides[1].lanes, *vectors.store, *vectors.load)
         steps = extend(lanes, sides[0].items) if grouped else []
-        if grouped and not steps:
+        if (grouped and not steps) or hopeless(unit << len(vectors.store), unit << len(vectors.load)):
             continue
         spans = []
         for access, side, vector in zip(("store", "load"), sides, (vectors.store, vectors.load), strict=True):
