@@ -14,6 +14,7 @@ from __future__ import annotations
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.bounds import one_hop_minimum
 from regweave.rearrangement.candidates import Candidate, fold_candidate, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.exchanges import exchange_candidates
@@ -22,8 +23,9 @@ from regweave.rearrangement.picking import pick_candidate
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove_candidate
-from regweave.rearrangement.relation import relate
+from regweave.rearrangement.relation import Relation, relate
 from regweave.rearrangement.request import read_request
+from regweave.rearrangement.shared import FORMS, shared_candidates
 from regweave.rearrangement.stepwise import stepwise_candidates
 
 # what a person may ask for -> the (strategy, form) pairs that answer it
@@ -35,6 +37,8 @@ STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
     "lean": (("exchange", "lean"), ("exchange", "steps")),
     "steps": (("exchange", "steps"),),
     "picks": (("exchange", "picks"),),
+    "shared": tuple(("shared", form) for form in FORMS),
+    **{form: (("shared", form),) for form in FORMS},
     "refuse": (("refuse", None),),
 }
 
@@ -82,9 +86,10 @@ def rearrange(
         lean,
         *in_steps,
         pick_candidate(request, relation),
+        *shared_candidates(request, relation.in_words),
         Candidate("refuse", None, "kept apart: the result goes through memory"),
     )
-    chosen = _choose(candidates, strategy, request.machine)
+    chosen = _choose(candidates, strategy, relation, request.machine)
     prove_candidate(chosen, relation)
     shown = lean if chosen is lean or chosen in in_steps else direct
     return Plan(
@@ -102,8 +107,13 @@ def rearrange(
     )
 
 
-def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachine) -> Candidate:
-    """The cheapest of those that apply and were asked for, the simpler first; to refuse comes last."""
+def _choose(
+    candidates: tuple[Candidate, ...], strategy: str, relation: Relation, machine: WarpMachine
+) -> Candidate:
+    """The cheapest of those that apply and were asked for, the simpler first; to refuse comes last.
+
+    Who asks for an exchange gets one that meets the one-hop minimum of exchanges, if there is one.
+    """
     if strategy == "auto":
         asked = [candidate for candidate in candidates if candidate.strategy != "refuse"]
     else:
@@ -114,7 +124,9 @@ def _choose(candidates: tuple[Candidate, ...], strategy: str, machine: WarpMachi
         ]
     applicable = [candidate for candidate in asked if candidate.applies]
     if applicable:
-        return min(applicable, key=lambda candidate: _price(candidate, machine))
+        most = one_hop_minimum(relation.in_words) if strategy == "exchange" else None
+        few = [found for found in applicable if most is None or found.cost.exchanges <= most]
+        return min(few or applicable, key=lambda candidate: _price(candidate, machine))
     if strategy == "refuse":
         return asked[0]
     if strategy == "auto":

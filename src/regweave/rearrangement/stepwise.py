@@ -36,6 +36,7 @@ from regweave.rearrangement.step_search import Walk, find_walk
 from regweave.rearrangement.subspaces import coordinates
 from regweave.rearrangement.synthesis import synthesise
 
+_FUSED = {"movmatrix", "permlane16_swap", "permlane32_swap"}
 _NAMES = {
     "swap": "exchange of a lane bit with a register bit",
     "choose": "choice of registers by lane",
@@ -59,7 +60,8 @@ def stepwise_candidates(
         return ()
     words = relation.destination.registers
     found: list[Candidate] = []
-    for fused in (True, False):
+    has_fused = not _FUSED.isdisjoint(request.machine.exchanges)
+    for fused in (True, False) if has_fused else (False,):
         walk = find_walk(goal, relation.packing is not None, request.machine, fused)
         if walk is None or not _moves(walk.steps):
             continue
