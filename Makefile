@@ -53,8 +53,8 @@ $(VENV)/.dev: $(VENV)/.base
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.base
-	@echo "installing the extra bench (torch and OpenVINO: some hundred megabytes)"
-	@$(BIN)/python -m pip install --quiet '$(TORCH)' --editable '.[bench]'
+	@echo "installing the extra bench (torch, OpenVINO, Triton: some hundred megabytes) and compilers for GPUs"
+	@$(BIN)/python -m pip install --quiet '$(TORCH)' --editable '.[bench$(if $(findstring cuda,$(EXTRAS)),$(,)cuda$(,)amdgpu)]'
 	@touch $@
 
 demo: $(VENV)/.base
@@ -75,6 +75,7 @@ bench: $(VENV)/.bench
 	@$(BIN)/regweave bench cascade $(ARGS)
 	@$(BIN)/regweave bench gemm $(ARGS)
 	@$(BIN)/regweave bench models $(ARGS)
+	@$(BIN)/regweave bench rearrange
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,7 +13,13 @@ def test_json_is_one_document(capfd):
     assert document["processor"]["cores"] >= 1
     assert document["packages"]["numpy"]
     assert set(document["extras"]) == {"amdgpu", "bench", "cuda", "opencl"}
-    assert all(finding["works"] for finding in document["capabilities"].values()), document["capabilities"]
+    capabilities = document["capabilities"]
+    assert all(finding["works"] is not False for finding in capabilities.values()), capabilities
+    assert capabilities["cascades"]["works"] is True
+    for name, extra in (("OpenCL", "opencl"), ("CUDA", "cuda"), ("HIP", "amdgpu")):
+        complete = document["extras"][extra]["fix"] is None
+        assert capabilities[name]["works"] is (True if complete else None)
+        assert complete or f"regweave[{extra}]" in capabilities[name]["detail"]
     assert document["cache"]
     assert document["code"] == {"folder": None, "entries": 0, "bytes": 0}
 

@@ -8,16 +8,20 @@ from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCa
 from regweave.benchmarks.comparison import compare
 from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
+from regweave.benchmarks.rearrangement_rows import ROWS
+from regweave.benchmarks.rearrangements import compare_rearrangements
 
 __all__ = [
     "CASCADES",
     "MODELS",
     "PEER_CLASSES",
     "PRODUCTS",
+    "ROWS",
     "CascadeCase",
     "MissingPeerError",
     "ProductCase",
     "compare",
     "compare_models",
+    "compare_rearrangements",
     "machine_bounds",
 ]

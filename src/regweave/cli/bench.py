@@ -1,7 +1,10 @@
-"""`regweave bench cascade|gemm|models`: side by side with other libraries, in one process, in turns.
+"""`regweave bench cascade|gemm|models|rearrange`: side by side with other libraries.
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
+$ regweave bench rearrange --case 'tf32 C -> A'
+
+What is timed is timed in one process, in turns; rearrangements are compiled and their instructions counted.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, Literal
 
+from regweave.cli.failures import CHECK_FAILED, OK
 from regweave.cli.output import print_answer, print_document, talk_console, talk_of
 from regweave.errors import InputError, nearest_names
 
 
 def bench_command(
-    what: Literal["cascade", "gemm", "models"],
+    what: Literal["cascade", "gemm", "models", "rearrange"],
     /,
     *,
     threads: int = 1,
@@ -25,7 +29,7 @@ def bench_command(
     case: tuple[str, ...] = (),
     peer: tuple[str, ...] = (),
     json: bool = False,
-) -> None:
+) -> int:
     """Measure regweave and the libraries that are installed, in turns, and compare medians.
 
     Parameters
@@ -33,10 +37,12 @@ def bench_command(
     what:
         cascade: chains of products with bias and ReLU. gemm: single products, packing included.
         models: real models, onnxruntime alone against fused.
+        rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
+        where one takes more than it should.
     threads:
-        Threads for every library.
+        Threads for every library that is timed.
     rounds:
-        Every library has its turn in each round.
+        Every library that is timed has its turn in each round.
     case:
         Only this case or model, as the table names it; may be given many times.
     peer:
@@ -45,18 +51,23 @@ def bench_command(
         Print the figures as one JSON document on stdout.
     """
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
-        if what == "models":
+        if what == "rearrange":
+            document = _rearrangements(case, peer, say=say)
+        elif what == "models":
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
             document = _comparison(what, case, peer, threads=threads, rounds=rounds, say=say)
+    code = OK if document.get("reached", True) else CHECK_FAILED
     if json:
         print_document(document)
-        return
-    from regweave.views import comparison_table, models_table
+        return code
+    from regweave.views import comparison_table, models_table, rearrangements_table
 
-    print_answer(models_table(document) if what == "models" else comparison_table(document))
+    tables = {"models": models_table, "rearrange": rearrangements_table}
+    print_answer(tables.get(what, comparison_table)(document))
     for name, reason in document.get("missing", {}).items():
         talk_console().print(f"without {name}: {reason}", markup=False)
+    return code
 
 
 def _comparison(what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
@@ -74,6 +85,17 @@ def _models(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> 
         raise InputError("models are compared with onnxruntime alone", where="--peer", fix="leave --peer out")
     known = {name: name for name in MODELS}
     return compare_models([_named(name, known) for name in names or known], **settings)
+
+
+def _rearrangements(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
+    from regweave.benchmarks import ROWS, compare_rearrangements
+
+    if peers:
+        raise InputError(
+            "rearrangements are compared with Triton alone", where="--peer", fix="leave --peer out"
+        )
+    known = {row.name: row for row in ROWS}
+    return compare_rearrangements([_named(name, known) for name in names or known], **settings)
 
 
 def _named(name: str, known: dict[str, Any]) -> Any:

@@ -53,7 +53,13 @@ def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]
     say("the processor")
     processor = describe_processor()
     say("what it can do")
+    extras = {extra: _extra(extra, names) for extra, names in EXTRAS.items()}
     capabilities = {name: _tried(attempt) for name, attempt in ATTEMPTS.items()}
+    for name, (extra, attempt) in EXTRA_ATTEMPTS.items():
+        fix = extras[extra]["fix"]
+        capabilities[name] = (
+            _tried(attempt) if fix is None else {"works": None, "detail": f"to have it: {fix}"}
+        )
     say("how fast it is")
     return {
         "regweave": __version__,
@@ -63,7 +69,7 @@ def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]
         "bounds": machine_bounds(1),
         "capabilities": capabilities,
         "packages": {name: version_of(name) for name in BASE},
-        "extras": {extra: _extra(extra, names) for extra, names in EXTRAS.items()},
+        "extras": extras,
         "cache": _cache(),
         "code": _code(),
     }
@@ -158,4 +164,38 @@ def _try_operators() -> str:
     return "works: native kernels run inside an onnxruntime session"
 
 
+def _try_opencl() -> str:
+    import numpy as np
+
+    from regweave import rearrange
+    from regweave.devices import opencl
+
+    plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", strategy="exchange")
+    assert plan.chosen.program is not None
+    words = plan.source.table.astype(np.uint32)
+    if not np.array_equal(opencl.execute(plan.chosen.program, words), plan.destination.table):
+        raise ArithmeticError("an exchange between lanes went wrong")
+    return f"works: 32 lanes exchanged words on {opencl.open_runtime().device_name}"
+
+
+def _try_cuda() -> str:
+    from regweave.devices import cuda
+
+    cuda.inspect('extern "C" __global__ void trial() {}', "sm_90a", "trial")
+    return "works: CUDA C++ is compiled and read back"
+
+
+def _try_hip() -> str:
+    from regweave.devices import hip
+
+    hip.inspect('extern "C" __global__ void trial() {}', "gfx942", "trial")
+    return "works: HIP C++ is compiled for AMD's GPUs"
+
+
 ATTEMPTS: dict[str, Callable[[], str]] = {"cascades": _try_cascade, "whole models": _try_operators}
+# what needs an extra
+EXTRA_ATTEMPTS: dict[str, tuple[str, Callable[[], str]]] = {
+    "OpenCL": ("opencl", _try_opencl),
+    "CUDA": ("cuda", _try_cuda),
+    "HIP": ("amdgpu", _try_hip),
+}

@@ -2,12 +2,14 @@
 
     const unsigned v5 = __builtin_amdgcn_ds_bpermute(v4 << 2, v3);
 
-Only the compiler's builtins are used, so no header is needed. Three things differ from CUDA:
+Only the compiler's builtins are used, so no header is needed. Four things differ from CUDA:
 
 - `ds_bpermute_b32` takes the lane that it reads times four, over the whole wavefront.
 - `v_perm_b32` selects by whole bytes and numbers the bytes of its *second* operand 0 to 3. A selector of
   four hexadecimal digits (`byte_permute`) is spread to four bytes: when the program is written, where it is
   a constant or a choice among constants, else by the lane, once.
+- The lane is the thread's number modulo the wavefront's size, in blocks of one dimension. It is free,
+  while counting lanes with `v_mbcnt_*_u32_b32`, right in any block, takes two instructions.
 - A barrier of one wavefront is an order for the compiler only: its accesses to LDS happen in order.
 """
 
@@ -67,14 +69,16 @@ static __device__ __forceinline__ float regweave_within(float x, float most) {
 #endif"""
 
 
+_THREAD = "__builtin_amdgcn_workitem_id_x()"
+
+
 def _lane_text(lanes: int) -> str:
-    """The lane's number within its wavefront."""
-    low = "__builtin_amdgcn_mbcnt_lo(~0u, 0u)"
-    return low if lanes == 32 else f"__builtin_amdgcn_mbcnt_hi(~0u, {low})"
+    return f"({_THREAD} & {lanes - 1}u)"
 
 
 def _lane(place: Place) -> tuple[list[str], list[str]]:
-    return [f"const unsigned lane = {_lane_text(place.program.lanes)};"], ["lane"]
+    text = _lane_text(place.program.lanes)
+    return [f"const unsigned lane = {text[1:-1]};  // in one-dimensional blocks"], ["lane"]
 
 
 def _shuffle(place: Place) -> tuple[list[str], list[str]]:
@@ -148,7 +152,6 @@ def _floats(builtin: str, most: str) -> Expression:
     return written
 
 
-_THREAD = "__builtin_amdgcn_workitem_id_x()"
 _SPACES = {"shared": "", "global": ""}
 
 HIP = Language(
@@ -174,6 +177,9 @@ HIP = Language(
         "pack_u8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, 0, 255)",
         "pack_e4m3": _floats("cvt_pk_fp8_f32", "448.0f"),
         "pack_e5m2": _floats("cvt_pk_bf8_f32", "57344.0f"),
+        # the same instructions: gfx942 only has these types, gfx950 and gfx12 only those
+        "pack_e4m3fnuz": _floats("cvt_pk_fp8_f32", "240.0f"),
+        "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
     },
     statements={
         **memory_statements(
@@ -203,6 +209,8 @@ HIP = Language(
         "pack_u8": _INTEGERS,
         "pack_e4m3": _FLOATS,
         "pack_e5m2": _FLOATS,
+        "pack_e4m3fnuz": _FLOATS,
+        "pack_e5m2fnuz": _FLOATS,
     },
     kernel='extern "C" __global__ void __launch_bounds__({threads})',
     array="{kind} (&{name})[{words}]",

@@ -4,6 +4,7 @@ from regweave.views.comparison import comparison_table, models_table
 from regweave.views.health import health_table
 from regweave.views.page import report_page
 from regweave.views.plain import plain
+from regweave.views.rearrangement_comparison import rearrangements_table
 from regweave.views.report import report_table
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "health_table",
     "models_table",
     "plain",
+    "rearrangements_table",
     "report_page",
     "report_table",
 ]

@@ -14,6 +14,9 @@ from rich.text import Text
 
 from regweave.views.comparison import bounds_words
 
+# works, does not, or was not tried for want of an extra
+_STYLES = {True: "green", False: "red", None: "yellow"}
+
 
 def health_table(document: Mapping[str, Any]) -> Table:
     """`document` (what `regweave doctor --json` prints) as a table."""
@@ -43,7 +46,7 @@ def _machine_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
 
 def _capability_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, finding in document["capabilities"].items():
-        yield name, finding["detail"], "green" if finding["works"] else "red"
+        yield name, finding["detail"], _STYLES[finding["works"]]
 
 
 def _package_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

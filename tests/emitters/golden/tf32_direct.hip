@@ -4,7 +4,7 @@
 // All 32 lanes of the warp must call it together.
 __device__ __forceinline__ void regweave_mma_m16n8k8_tf32_C_to_mma_m16n8k8_tf32_A_direct(
     const float (&source)[4], unsigned (&destination)[4]) {
-    const unsigned lane = __builtin_amdgcn_mbcnt_lo(~0u, 0u);
+    const unsigned lane = __builtin_amdgcn_workitem_id_x() & 31u;  // in one-dimensional blocks
     const unsigned v5 = ((lane >> 1u) & 1u) | (lane << 1u);
     const unsigned v7 = v5 ^ 2u;
     const float s0 = source[0];

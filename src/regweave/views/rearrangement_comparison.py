@@ -1,0 +1,59 @@
+"""Instructions of rearrangements as a table: ours, Triton's, and whether ours are what they should be.
+
+    tf32 C -> A   sm_80   16 + 32, 57 (16)   16 + 32, 57 exchange (direct)   16 + 32, 64   58   reached
+
+A figure is exchanges + selects and byte permutes, and all instructions; in brackets the fewest exchanges that
+one hop allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+
+def rearrangements_table(document: Mapping[str, Any]) -> Table:
+    """`document` (what `regweave bench rearrange --json` prints) as a table."""
+    version = document["triton"]
+    table = Table(title="instructions: exchanges + selects and byte permutes, all", title_justify="left")
+    for name in ("conversion", "machine", "exchange (bound)", "auto", "Triton 3.9.0"):
+        table.add_column(name, overflow="fold")
+    table.add_column("not counted here" if version is None else f"Triton {version}, counted here")
+    table.add_column("")
+    for row in document["rows"]:
+        bound = "" if row["lower_bound"] is None else f" ({row['lower_bound']})"
+        missed = row["missed"]
+        table.add_row(
+            f"{row['name']} {row['tile']}",
+            row["machine"],
+            _figures(row["exchange"]) + bound,
+            f"{_figures(row['auto'])} {row['auto']['strategy']}",
+            _kept(row["kept"]),
+            _measured(row["measured"]),
+            Text("; ".join(missed) or "reached", style="red" if missed else "green"),
+        )
+    return table
+
+
+def _figures(counts: Mapping[str, Any]) -> str:
+    return f"{counts['exchanges']} + {counts['selects'] + counts['byte_permutes']}, {counts['total']}"
+
+
+def _kept(kept: Mapping[str, Any]) -> str:
+    shuffled, total = kept["shuffled"], kept["total"]
+    if shuffled is None:
+        return "-"
+    return _figures(shuffled) + ("" if total == shuffled["total"] else f"; other way {total}")
+
+
+def _measured(measured: Mapping[str, Any] | None) -> str:
+    if measured is None:
+        return "-"
+    shuffled, default = measured["shuffled"], measured["default"]
+    if isinstance(shuffled, str):
+        return shuffled
+    other = "" if default == shuffled else f"; other way {default['total']}"
+    return _figures(shuffled) + other
