@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from regweave.programs import OPCODES
 
-TYPES = {"pack_e4m3": (ml_dtypes.float8_e4m3fn, 448.0), "pack_e5m2": (ml_dtypes.float8_e5m2, 57344.0)}
+TYPES = {
+    "pack_e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
+    "pack_e5m2": (ml_dtypes.float8_e5m2, 57344.0),
+    "pack_e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, 240.0),
+    "pack_e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 57344.0),
+}
 
 
 def pack(opcode, low, high, above):
@@ -29,7 +34,7 @@ def test_floats_are_rounded_to_even_and_kept_finite(opcode):
     values = words.view(np.float32)
     with np.errstate(all="ignore"):
         wanted = np.clip(values, -largest, largest).astype(kind).view(np.uint8)
-    wanted = np.where(np.isnan(values), 0x7F, wanted)
+    wanted = np.where(np.isnan(values), 0x80 if "fnuz" in opcode else 0x7F, wanted)
     zero = np.zeros_like(words)
     assert np.array_equal(pack(opcode, words, zero, zero), wanted)
     assert np.array_equal(pack(opcode, zero, words, zero), wanted.astype(np.uint32) << 8)

@@ -21,7 +21,7 @@ from regweave.emitters.language import (
     lane_of,
 )
 from regweave.emitters.memories import AccessTypes, memory_statements
-from regweave.emitters.opencl_helpers import EIGHT, LANE_SWAP, PACK_BF16, PACK_F16, TRANSPOSE
+from regweave.emitters.opencl_helpers import EIGHT, EIGHT_FNUZ, LANE_SWAP, PACK_BF16, PACK_F16, TRANSPOSE
 from regweave.programs import lane_moves
 
 _LANE = "get_sub_group_local_id()"
@@ -160,6 +160,8 @@ OPENCL = Language(
         "pack_u8": _bytes("(uint)clamp(as_int({}), 0, 255)"),
         "pack_e4m3": _bytes("regweave_eight({}, 3u, 7u, 448.0f)"),
         "pack_e5m2": _bytes("regweave_eight({}, 2u, 15u, 57344.0f)"),
+        "pack_e4m3fnuz": _bytes("regweave_eight_fnuz({}, 3u, 8u, 240.0f)"),
+        "pack_e5m2fnuz": _bytes("regweave_eight_fnuz({}, 2u, 16u, 57344.0f)"),
     },
     statements={
         **memory_statements(
@@ -180,6 +182,8 @@ OPENCL = Language(
         "pack_bf16": PACK_BF16,
         "pack_e4m3": EIGHT,
         "pack_e5m2": EIGHT,
+        "pack_e4m3fnuz": EIGHT_FNUZ,
+        "pack_e5m2fnuz": EIGHT_FNUZ,
     },
     kernel=(
         "__attribute__((reqd_work_group_size({threads}, 1, 1), intel_reqd_sub_group_size({lanes})))\n"

@@ -41,6 +41,17 @@ static inline uint regweave_eight(float x, uint mantissa, uint bias, float large
 }
 #endif"""
 
+EIGHT_FNUZ = f"""\
+{EIGHT}
+#ifndef REGWEAVE_EIGHT_FNUZ
+#define REGWEAVE_EIGHT_FNUZ
+// the same without a negative zero, whose pattern is the NaN
+static inline uint regweave_eight_fnuz(float x, uint mantissa, uint bias, float largest) {{
+    const uint bits = regweave_eight(x, mantissa, bias, largest);
+    return isnan(x) ? 0x80u : bits == 0x80u ? 0u : bits;
+}}
+#endif"""
+
 TRANSPOSE = """\
 #ifndef REGWEAVE_TRANSPOSE
 #define REGWEAVE_TRANSPOSE

@@ -1,4 +1,4 @@
-"""Narrowing to 8 bits: what `pack_e4m3`, `pack_e5m2`, `pack_s8` and `pack_u8` mean.
+"""Narrowing to 8 bits: what `pack_s8`, `pack_u8`, `pack_e4m3` and its like mean.
 
 Two values become the two low bytes of a word; the low half of a third operand becomes its high half, so that
 four values take two steps, as the instructions of both vendors have it.
@@ -8,7 +8,8 @@ four values take two steps, as the instructions of both vendors have it.
     '0xabcd7e38'
 
 Floats are rounded to the nearest, ties to even; what is too large, infinity too, becomes the largest
-number of its sign, and a NaN becomes 0x7f. Integers are taken as signed and kept within the result's bounds.
+number of its sign, and a NaN becomes 0x7f. The `fnuz` types of gfx942 have no negative zero: its pattern,
+0x80, is their NaN. Integers are taken as signed and kept within the result's bounds.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Eight:
-    """An 8-bit type: `mantissa` bits and exponent `bias` of a float, or the bounds of an integer."""
+    """An 8-bit type: `mantissa` bits and exponent `bias` of a float, or the bounds of an integer.
+
+    `nan` is the pattern of a float's NaN; where it is 0x80, there is no negative zero.
+    """
 
     largest: float
     mantissa: int | None = None
     bias: int = 0
     smallest: int = 0
+    nan: int = 0x7F
 
 
 E4M3 = Eight(448.0, mantissa=3, bias=7)
 E5M2 = Eight(57344.0, mantissa=2, bias=15)
+E4M3FNUZ = Eight(240.0, mantissa=3, bias=8, nan=0x80)
+E5M2FNUZ = Eight(57344.0, mantissa=2, bias=16, nan=0x80)
 S8 = Eight(127, smallest=-128)
 U8 = Eight(255)
 
@@ -61,4 +68,5 @@ def _float(kind: Eight, word: NDArray[Any]) -> NDArray[Any]:
     # a significand that rounds up to the next power of two carries into the exponent by itself
     bits = ((exponent - lowest) << kind.mantissa) + steps
     sign = (word >> np.uint32(31)).astype(np.int64) << 7
-    return np.where(np.isnan(value), 0x7F, bits | sign).astype(np.uint32)
+    bits |= np.where((bits == 0) & (kind.nan == 0x80), 0, sign)
+    return np.where(np.isnan(value), kind.nan, bits).astype(np.uint32)

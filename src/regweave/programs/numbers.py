@@ -4,7 +4,8 @@
     array([ 1., -1.])
 
 Small floats are tables built from their number of exponent and mantissa bits, facts of the OCP 8-bit and
-microscaling specifications: e4m3 has no infinities, e5m2 is like IEEE's, the others have neither.
+microscaling specifications: e4m3 has no infinities, e5m2 is like IEEE's, the others have neither. The `fnuz`
+types have an exponent bias of one more and a NaN in place of the negative zero.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 # exponent bits and mantissa bits; the sign is one bit more
 _SMALL_FLOATS = {"e4m3": (4, 3), "e5m2": (5, 2), "e3m2": (3, 2), "e2m3": (2, 3), "e2m1": (2, 1)}
+_SMALL_FLOATS |= {"e4m3fnuz": (4, 3), "e5m2fnuz": (5, 2)}
 
 
 def decode(bits: NDArray[Any], dtype: str) -> NDArray[Any]:
@@ -71,7 +73,8 @@ def small_floats(dtype: str) -> NDArray[np.float64]:
     size = 1 << (exponents + mantissas)
     bits = np.arange(size)
     exponent, mantissa = bits >> mantissas, bits & ((1 << mantissas) - 1)
-    bias = (1 << (exponents - 1)) - 1
+    fnuz = dtype.endswith("fnuz")
+    bias = (1 << (exponents - 1)) - 1 + fnuz
     fraction = mantissa / (1 << mantissas)
     values = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
     if dtype == "e5m2":
@@ -79,4 +82,7 @@ def small_floats(dtype: str) -> NDArray[np.float64]:
         values = np.where(top, np.where(mantissa == 0, np.inf, np.nan), values)
     elif dtype == "e4m3":
         values[-1] = np.nan
-    return np.concatenate([values, -values])
+    negative = -values
+    if fnuz:
+        negative[0] = np.nan
+    return np.concatenate([values, negative])

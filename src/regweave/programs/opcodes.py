@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regweave.programs import lane_moves
-from regweave.programs.narrowing import E4M3, E5M2, S8, U8, Eight, pack_eight
+from regweave.programs.narrowing import E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, S8, U8, Eight, pack_eight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -184,6 +184,8 @@ OPCODES = {
                 ("pack_u8", "b32", U8),
                 ("pack_e4m3", "f32", E4M3),
                 ("pack_e5m2", "f32", E5M2),
+                ("pack_e4m3fnuz", "f32", E4M3FNUZ),
+                ("pack_e5m2fnuz", "f32", E5M2FNUZ),
             )
         ),
         Opcode("pick", _TWO, ("b32",), "shuffle", lambda v, n: _pick(*v, n), ("place...",), collective=True),

@@ -33,7 +33,7 @@ _VIEWS: dict[str, tuple[type[np.generic], type[np.generic]]] = {
     "u8": (np.uint8, np.uint8),
 }
 # mantissa bits and exponent bias of types that NumPy lacks
-_FLOATS = {"bf16": (7, 127), "e4m3": (3, 7), "e5m2": (2, 15)}
+_FLOATS = {"bf16": (7, 127), "e4m3": (3, 7), "e5m2": (2, 15), "e4m3fnuz": (3, 8), "e5m2fnuz": (2, 16)}
 
 
 def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[Any]:

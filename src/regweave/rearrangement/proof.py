@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _DIGIT = 7
 # whole numbers up to these are exact in the type
-_BASES = {"e4m3": 16, "e5m2": 8}
+_BASES = {"e4m3": 16, "e5m2": 8, "e4m3fnuz": 16, "e5m2fnuz": 8}
+# their mantissa bits and exponent biases
+_SMALL = {"e4m3": (3, 7), "e5m2": (2, 15), "e4m3fnuz": (3, 8), "e5m2fnuz": (2, 16)}
 _RUBBISH = 0x7FA5A5A5
 
 
@@ -99,10 +101,8 @@ def _bits(digits: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
     single = digits.astype(np.float32)
     if dtype == "f16":
         return single.astype(np.float16).view(np.uint16).astype(np.uint32)
-    if dtype == "e4m3":
-        return _eight_bits(single, 3, 7)
-    if dtype == "e5m2":
-        return _eight_bits(single, 2, 15)
+    if dtype in _SMALL:
+        return _eight_bits(single, *_SMALL[dtype])
     return single.view(np.uint32) >> np.uint32(16) if dtype == "bf16" else single.view(np.uint32)
 
 

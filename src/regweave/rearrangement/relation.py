@@ -35,6 +35,8 @@ _PACKINGS = {
     ("f32", "bf16"): "pack_bf16",
     ("f32", "e4m3"): "pack_e4m3",
     ("f32", "e5m2"): "pack_e5m2",
+    ("f32", "e4m3fnuz"): "pack_e4m3fnuz",
+    ("f32", "e5m2fnuz"): "pack_e5m2fnuz",
     ("s32", "s8"): "pack_s8",
     ("s32", "u8"): "pack_u8",
 }
