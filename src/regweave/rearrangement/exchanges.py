@@ -7,7 +7,7 @@ linear_travel.py and packed_travel.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 from regweave.programs import Program
 from regweave.rearrangement.candidates import Candidate, function_name
@@ -56,7 +56,11 @@ def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Candida
         return lower_exchange(name, problem.relation, asked, group, matrix, machine, locals_travel=direct)
 
     direct = [(matrix, lowered(matrix, "direct")) for matrix in matrices]
-    lean = [(without_local_rounds(matrix), lowered(matrix, "lean")) for matrix in matrices]
+    lean = []
+    for matrix, program in direct:
+        shorter = without_local_rounds(matrix)
+        same = shorter.rounds == matrix.rounds
+        lean.append((shorter, _renamed(program, request) if same else lowered(matrix, "lean")))
     remote = coloured_matrix(words, group, remote_only=True)
     if remote not in matrices:
         lean.append((remote, lowered(remote, "lean")))
@@ -71,43 +75,42 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
     peers, own = restricted(parts, problem.group.lanes, problem.group.registers)
     lanes = len(problem.group.lanes)
     needs = Needs(parts.bits, peers.reshape(lanes, -1), own.reshape(lanes, -1))
-    travels = {form: _best(request, form, _travels(needs, problem, form)) for form in _REASONS}
-    found = []
-    for form, travel in travels.items():
-        program = lower_travel(
-            function_name(request.source, request.destination, form),
-            problem.relation,
-            parts.contents,
-            problem.group,
-            travel,
-            request.machine,
-            locals_travel=form == "direct",
-        )
-        found.append(_cheapest(request, form, [(travel.matrix, program)]))
-    return found[0], found[1]
-
-
-def _travels(needs: Needs, problem: Problem, form: str) -> Iterator[Travel]:
-    """The schedules worth a look, those by algebra if there are any."""
     ways = linear_journeys(needs) or (packed_journeys(needs, remote_only=False),)
-    for way in ways:
-        for journeys in arranged(way, needs):
-            yield make_travel(journeys, needs, problem.group, stay=False)
-            if form == "lean" and journeys.has_local_rounds:
-                yield make_travel(journeys, needs, problem.group, stay=True)
-    if form == "lean" and needs.has_local:
-        for journeys in arranged(packed_journeys(needs, remote_only=True), needs):
-            yield make_travel(journeys, needs, problem.group, stay=False)
-
-
-def _best(request: Request, form: str, travels: Iterator[Travel]) -> Travel:
+    ways = tuple(journeys for way in ways for journeys in arranged(way, needs))
+    travels = [make_travel(journeys, needs, problem.group, stay=False) for journeys in ways]
     costs = request.machine.costs
 
-    def slots(travel: Travel) -> int:
-        rounds = travel.matrix.rounds if form == "direct" else travel.exchanges
+    def slots(travel: Travel, *, direct: bool) -> int:
+        rounds = travel.matrix.rounds if direct else travel.exchanges
         return rounds * costs.shuffle + travel.nodes * costs.select
 
-    return min(travels, key=slots)
+    def lowered(travel: Travel, form: str) -> Program:
+        name = function_name(request.source, request.destination, form)
+        group, machine, direct = problem.group, request.machine, form == "direct"
+        return lower_travel(
+            name, problem.relation, parts.contents, group, travel, machine, locals_travel=direct
+        )
+
+    every = min(travels, key=lambda travel: slots(travel, direct=True))
+    local = [way for way in ways if way.has_local_rounds]
+    travels += [make_travel(way, needs, problem.group, stay=True) for way in local]
+    fewest = min(travel.exchanges for travel in travels)
+    if needs.has_local and needs.remote_words < fewest:
+        remote = arranged(packed_journeys(needs, remote_only=True), needs)
+        travels += [make_travel(way, needs, problem.group, stay=False) for way in remote]
+    some = min(travels, key=lambda travel: slots(travel, direct=False))
+    direct = lowered(every, "direct")
+    same = some is every and not local
+    lean = _renamed(direct, request) if same else lowered(some, "lean")
+    return (
+        _cheapest(request, "direct", [(every.matrix, direct)]),
+        _cheapest(request, "lean", [(some.matrix, lean)]),
+    )
+
+
+def _renamed(program: Program, request: Request) -> Program:
+    """The same program in its lean form, where that has nothing to leave out."""
+    return replace(program, name=function_name(request.source, request.destination, "lean"))
 
 
 def without_local_rounds(matrix: CoordinationMatrix) -> CoordinationMatrix:

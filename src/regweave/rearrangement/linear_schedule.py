@@ -16,6 +16,7 @@ Among the cheapest, the phi that uses the fewest bits comes first, since each bi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_MAPS = 4096
+_MOST_MAPS_OF_PARTS = 256
 _FEW_BITS = 3
 
 
@@ -42,7 +44,7 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     if not (is_linear(peers) and is_linear(offered)):
         return None
     maps = maps_to_try(lanes.bit_length() - 1, registers)
-    shifts = apply_maps(np.array(maps, dtype=np.int64).reshape(len(maps), -1))
+    shifts = apply_maps(maps)
     asked, words_asked = (table[np.arange(lanes), shifts] for table in (peers, offered))
     # counts of different values are powers of two, and their logarithms are selects per round
     selects = np.log2(_distinct(shifts)) + np.log2(_distinct(words_asked))
@@ -50,27 +52,33 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     valid = np.flatnonzero(_distinct(asked) == _distinct(asked * registers + words_asked)).tolist()
     if not valid:
         return None
-    best = min(valid, key=lambda at: (selects[at], sum(image.bit_count() for image in maps[at]), maps[at]))
+    bits = np.bitwise_count(maps).sum(axis=1)
+    best = min(valid, key=lambda at: (selects[at], bits[at], tuple(maps[at])))
     return matrix_of(group, edges, [edge.keep ^ int(shifts[best, edge.taker]) for edge in edges])
 
 
-def maps_to_try(lane_bits: int, registers: int) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=64)
+def maps_to_try(lane_bits: int, registers: int, forgotten: int | None = None) -> NDArray[np.int64]:
     """The images of the lane bits under the phis to try.
 
-    All of them; if those are many, only single register bits; if those still are, of few lane bits.
+    All of them; if those are many, only single register bits; if those still are, of few lane bits. No more
+    lane bits are needed than the asked lane's number forgets: `forgotten`, if it is known. `[maps, bits]`.
     """
     images = list(range(registers))
     if registers**lane_bits > _MOST_MAPS:
         images = [0, *(1 << bit for bit in range(registers.bit_length() - 1))]
-    if len(images) ** lane_bits <= _MOST_MAPS:
-        return list(product(images, repeat=lane_bits))
+    most = _MOST_MAPS if forgotten is None else _MOST_MAPS_OF_PARTS
+    if len(images) ** lane_bits <= most:
+        every = list(product(images, repeat=lane_bits))
+        return np.array(every, dtype=np.int64).reshape(len(every), lane_bits)
     found: dict[tuple[int, ...], None] = {}
-    for count in range(_FEW_BITS + 1):
+    for count in range((_FEW_BITS if forgotten is None else forgotten) + 1):
         for bits in combinations(range(lane_bits), count):
             for chosen in product(images[1:], repeat=count):
                 pairs = dict(zip(bits, chosen, strict=True))
                 found[tuple(pairs.get(bit, 0) for bit in range(lane_bits))] = None
-    return list(found)[:_MOST_MAPS]
+    few = list(found)[:_MOST_MAPS]
+    return np.array(few, dtype=np.int64).reshape(len(few), lane_bits)
 
 
 def apply_maps(images: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -109,8 +109,10 @@ def _ways(needs: Needs, space: tuple[int, ...]) -> Iterator[_Way]:
     number_of = _numbering(needs.peers.shape[1], space)
     count = int(number_of.max()) + 1
     part_of = np.argsort(number_of, kind="stable")[:: len(space)]  # the least part of each number
-    maps = maps_to_try(lanes.bit_length() - 1, count)
-    shifts = apply_maps(np.array(maps, dtype=np.int64).reshape(len(maps), -1))
+    lane_bits = lanes.bit_length() - 1
+    forgotten = lane_bits - (len(np.unique(needs.peers[:, 0])).bit_length() - 1)
+    maps = maps_to_try(lane_bits, count, forgotten)
+    shifts = apply_maps(maps)
     every = np.arange(lanes)
     asked = needs.peers[every, part_of[shifts]]
     valid = np.flatnonzero(_distinct(asked) == lanes)
@@ -125,7 +127,7 @@ def _ways(needs: Needs, space: tuple[int, ...]) -> Iterator[_Way]:
     offsets = asked ^ every
     reached = np.isin(offsets[:, 0], needs.peers[0] ^ needs.peers[0, 0])
     local = (offsets == offsets[:, :1]).all(axis=1) & reached
-    bits = np.bitwise_count(np.array(maps, dtype=np.int64).reshape(len(maps), -1)[valid]).sum(axis=1)
+    bits = np.bitwise_count(maps[valid]).sum(axis=1)
     for wanted in (np.ones_like(local), local):
         if wanted.any():
             at = int(np.where(wanted, permutes * 64 + bits, np.inf).argmin())

@@ -75,8 +75,8 @@ def came_from(program: Program, relation: Relation) -> NDArray[np.int64]:
 
 
 def _run(program: Program, bits: NDArray[Any], source: Layout, destination: Layout) -> NDArray[np.uint64]:
-    words = run_on_all_lanes(program, registers_of(bits, source.element_type))
-    return items_of(words, destination.element_type, destination.items)
+    words = run_on_all_lanes(program, registers_of(bits, source.element_type)[None])
+    return items_of(words[0], destination.element_type, destination.items)
 
 
 def _decoded(bits: NDArray[np.uint64], mantissa: int, bias: int, width: int) -> NDArray[np.float32]:

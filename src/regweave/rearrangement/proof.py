@@ -11,6 +11,7 @@ must not show anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,15 +51,15 @@ def prove(program: Program, relation: Relation, holds: Layout | None = None) -> 
     """
     destination = holds or relation.destination
     cares = used_bits(destination.items, destination.element_type)
-    for words, wanted in probes(relation, holds):
-        wrong = np.argwhere((run_on_all_lanes(program, words) ^ wanted) & cares)
-        if wrong.size:
-            lane, register = (int(number) for number in wrong[0])
-            row, column = destination.element(lane, register)
-            raise VerificationError(
-                f"lane {lane} register {register} does not receive element ({row}, {column})",
-                where=f"{program.name}, {relation.source.name} -> {destination.name}",
-            )
+    words, wanted = (np.stack(tables) for tables in zip(*probes(relation, holds), strict=True))
+    wrong = np.argwhere((run_on_all_lanes(program, words) ^ wanted) & cares)
+    if wrong.size:
+        _, lane, register = (int(number) for number in wrong[0])
+        row, column = destination.element(lane, register)
+        raise VerificationError(
+            f"lane {lane} register {register} does not receive element ({row}, {column})",
+            where=f"{program.name}, {relation.source.name} -> {destination.name}",
+        )
 
 
 def probes(
@@ -81,12 +82,18 @@ def probes(
 
 
 def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The program's result for any number of lanes, warp by warp; lanes that are missing hold rubbish."""
+    """The program's results for `[runs, lanes, words]`, any number of lanes; missing lanes hold rubbish."""
+    runs, lanes, size = words.shape
     threads = program.lanes * program.warps
-    padded = np.full((-(-len(words) // threads) * threads, words.shape[1]), _RUBBISH, dtype=np.uint32)
-    padded[: len(words)] = words
-    found = [run_program(program, padded[at : at + threads]) for at in range(0, len(padded), threads)]
-    return np.concatenate(found)[: len(words)]
+    padded = np.full((runs, -(-lanes // threads) * threads, size), _RUBBISH, dtype=np.uint32)
+    padded[:, :lanes] = words
+    blocks = padded.reshape(-1, threads, size)
+    if program.memories:
+        found = np.stack([run_program(program, block) for block in blocks])
+    else:  # warps that share nothing run side by side
+        together = replace(program, warps=program.warps * len(blocks))
+        found = run_program(together, blocks.reshape(-1, size))
+    return found.reshape(runs, -1, found.shape[-1])[:, :lanes]
 
 
 def _registers(layout: Layout, weight: int, base: int, raw: bool) -> NDArray[np.uint32]:

@@ -50,6 +50,14 @@ class Needs:
         return bool((self.peers == np.arange(self.lanes)[:, None]).any())
 
     @property
+    def remote_words(self) -> int:
+        """The most travel words that a lane takes from others, at least."""
+        own = np.arange(self.lanes)[:, None]
+        pairs = (own * self.lanes + self.peers)[(self.peers >= 0) & (self.peers != own)]
+        counts = np.bincount(pairs, minlength=self.lanes**2).reshape(self.lanes, -1)
+        return int((-(-counts // self.per_word)).sum(axis=1).max())
+
+    @property
     def per_word(self) -> int:
         """Parts of a word."""
         return 32 // self.bits
