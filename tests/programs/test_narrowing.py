@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regweave.programs import OPCODES
+from regweave.programs.numbers import decode
 
 TYPES = {
     "pack_e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
@@ -65,3 +66,10 @@ def test_byte_permutes_pick_from_eight_bytes(low, high, picks):
     selector = sum(pick << 4 * place for place, pick in enumerate(picks))
     found = OPCODES["byte_permute"].meaning(tuple(np.uint32([word]) for word in (low, high, selector)), ())
     assert int(found[0]).to_bytes(4, "little") == bytes(eight[pick] for pick in picks)
+
+
+@pytest.mark.parametrize("opcode", sorted(TYPES))
+def test_every_pattern_is_the_number_that_it_is_elsewhere(opcode):
+    wanted = np.arange(256, dtype=np.uint8).view(TYPES[opcode][0]).astype(np.float64)
+    found = decode(np.arange(256, dtype=np.uint32), opcode.removeprefix("pack_"))
+    assert np.array_equal(found, wanted, equal_nan=True)
