@@ -35,19 +35,19 @@ def test_a_layout_may_come_from_a_file(capfd, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "strategy"),
+    ("arguments", "folds"),
     [
-        (["--order-promised"], "exchange"),
-        (["--other-operand-fixed"], "exchange"),
-        (["--block", "4"], "exchange"),
-        (["--work-between", "--tile", "16x16"], "fold"),
+        (["--order-promised"], False),
+        (["--other-operand-fixed"], False),
+        (["--block", "4"], False),
+        (["--work-between", "--tile", "16x16"], True),
     ],
 )
-def test_conditions(arguments, strategy, capfd):
+def test_conditions(arguments, folds, capfd):
     assert main(["rearrange", C, A, *arguments, "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    assert document["strategy"] == strategy
-    assert strategy == "exchange" or document["instructions"] == 0
+    assert (document["strategy"] == "fold") == folds
+    assert not folds or document["instructions"] == 0
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,58 @@ def test_files_that_hold_no_document(capfd, tmp_path, text, complaint):
     file.write_text(text, encoding="utf-8")
     assert main(["rearrange", str(file), A]) == 2
     assert complaint in capfd.readouterr().err
+
+
+def test_the_document_has_the_keys_that_programs_rely_on(capfd):
+    assert main(["rearrange", C, A, "--strategy", "direct", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    keys = [
+        *("source", "destination", "machine", "group", "strategy", "rounds", "exchanges", "selects"),
+        *("byte_permutes", "lower_bound", "one_hop_minimum", "fold", "matrix", "expressions"),
+        *("bank_conflicts", "verified", "code"),
+    ]
+    assert list(document)[: len(keys)] == keys
+    assert document["group"] == {"lanes": [0, 1, 2, 3], "registers": [0, 1, 2, 3]}
+    assert [*document["expressions"][0]] == ["f", "g", "h", "s"]
+    assert (document["lower_bound"], document["bank_conflicts"], document["verified"]) == (4, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("cuda", "__shfl_sync"), ("hip", "ds_bpermute"), ("opencl", "sub_group")]
+)
+def test_code_for_a_target(target, words, capfd):
+    assert main(["rearrange", C, A, "--strategy", "direct", "--emit", target]) == 0
+    code = capfd.readouterr().out
+    assert code.startswith("// mma.m16n8k8.tf32:C")
+    assert words in code
+    assert main(["rearrange", C, A, "--strategy", "direct", "--emit", target, "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["code"], document["language"]) == (code, target)
+
+
+def test_files_for_other_builds(capfd, tmp_path):
+    assert main(["rearrange", C, A, "--out", str(tmp_path / "seam")]) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("wrote") == len([*(tmp_path / "seam").iterdir()]) == 7
+    assert main(["rearrange", C, A, "--out", str(tmp_path / "seam"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["strategy"] == "fold"
+
+
+def test_pasted_layouts_and_files(capfd, tmp_path):
+    mma = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}>"
+    operand = f"#ttg.dot_op<{{opIdx = 0, parent = {mma}, kWidth = 1}}>"
+    path = tmp_path / "operand.ttgir"
+    path.write_text(f"#mma = {mma}\n#operand = {operand.replace(mma, '#mma')}\n")
+    for destination in (f"{operand}@tf32", f"{path}@tf32"):
+        assert main(["rearrange", f"{mma}@f32", destination, "--tile", "16x8", "--json"]) == 0
+        assert json.loads(capfd.readouterr().out)["fold"] == [0, 2, 4, 6, 1, 3, 5, 7]
+    (tmp_path / "empty.ttgir").write_text("mma\n")
+    assert main(["rearrange", C, str(tmp_path / "empty.ttgir")]) == 2
+    assert "no layout" in capfd.readouterr().err
+
+
+def test_the_machine_follows_from_the_names(capfd):
+    assert main(["rearrange", "v_mfma_f64_16x16x4_f64:D^T", "v_mfma_f64_16x16x4_f64:A", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["machine"], document["language"], document["strategy"]) == ("gfx90a", "hip", "identity")

@@ -25,6 +25,8 @@ EPILOGUE = """Examples:
 
     regweave fuse model.onnx --threads 2
     regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A
+    regweave layout mma.m16n8k8.tf32:C --where 9 2
+    regweave machine sm_90a
     regweave bench cascade
     regweave doctor
 
@@ -49,15 +51,38 @@ VERBS = {
 
     regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A
     regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --strategy direct --json
+    regweave rearrange mma.m16n8k16.f16:C mma.m16n8k16.f16:B --machine sm_90a --emit opencl
+    regweave rearrange mine.csv@f16 mma.m16n8k16.f16:A --out seam/
+""",
+    ),
+    "layout": (
+        "Show which element lives in which register of which lane.",
+        """Examples:
+
+    regweave layout mma.m16n8k8.tf32:C
+    regweave layout mma.m16n8k8.tf32:C --where 9 2
+    regweave layout mma.m16n8k16.f16:A --slot 5 2
+    regweave layout v_mfma_f32_32x32x8_f16:D --svg d.svg
+    regweave layout '((4,8),(2,2)):((32,1),(16,8))' --tile 16x8 --triton
+""",
+    ),
+    "machine": (
+        "List the machines, or show one: lanes, registers, exchanges, costs, matrix instructions.",
+        """Examples:
+
+    regweave machine
+    regweave machine gfx942
+    regweave machine sm_90a --json
 """,
     ),
     "bench": (
-        "Measure cascades, matrix products and whole models side by side with other libraries.",
+        "Measure cascades, products, whole models and rearrangements side by side with other libraries.",
         """Examples:
 
     regweave bench cascade --threads 1
     regweave bench gemm --threads 2 --json
     regweave bench models --threads 2
+    regweave bench rearrange --case 'f16 C -> B'
 """,
     ),
     "doctor": (

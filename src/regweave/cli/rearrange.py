@@ -3,31 +3,28 @@
     $ regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --strategy direct
     $ regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --json | jq .fold
 
-A layout is the name of a fragment, or a file that ends in .json and holds a layout's document.
+A layout is a name, a pasted Triton attribute or CuTe layout, or a file with one (see `names`).
 """
 
 from __future__ import annotations
 
-import json as json_format
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from regweave.cli.output import print_document
-from regweave.errors import InputError
-
-if TYPE_CHECKING:
-    from regweave.layouts import Layout
+from regweave.cli.names import LayoutName, MachineName, StrategyName, TargetName, read_layout
+from regweave.cli.output import print_document, talk_console
 
 
 def rearrange_command(
-    source: str,
-    destination: str,
+    source: LayoutName,
+    destination: LayoutName,
     /,
     *,
-    machine: str = "sm_80",
-    strategy: str = "auto",
+    machine: MachineName | None = None,
+    strategy: StrategyName = "auto",
     tile: str | None = None,
+    emit: TargetName | None = None,
+    out: Path | None = None,
     other_operand_fixed: bool = False,
     order_promised: bool = False,
     work_between: bool = False,
@@ -39,16 +36,22 @@ def rearrange_command(
     Parameters
     ----------
     source:
-        Where the data is: operand A, B, C or D of mma.m16n8k8.tf32, mma.m16n8k8.f16, mma.m16n8k16.f16 or
-        mma.m16n8k16.bf16, written mma.m16n8k8.tf32:C; or a layout's .json file.
+        Where the data is: an operand of a matrix instruction (mma.m16n8k8.tf32:C), another layout of the
+        catalogue, a pasted Triton attribute or CuTe layout, or a file with one; @TYPE and ^T may follow.
     destination:
-        Where it is needed, named in the same way.
+        Where it is needed, said in the same way.
     machine:
-        The GPU, for example sm_80 or sm_90a.
+        The machine, for example sm_90a or gfx942, or a TOML file of your own; by default the first that has
+        both layouts.
     strategy:
-        auto for the cheapest, or identity, fold, exchange, direct, lean, refuse.
+        auto for the cheapest, or the strategy to take; regweave rearrange without it lists all that apply.
     tile:
-        ROWSxCOLUMNS to repeat the fragments to; by default the smallest tile that both fill.
+        ROWSxCOLUMNS to repeat the fragments to, or of pasted layouts that do not say their sizes; by default
+        the smallest tile that both fill.
+    emit:
+        Print only the code for cuda, hip, opencl or x86.
+    out:
+        Write a header, a self-test and, for a fold, the permutation of the weights into this folder.
     other_operand_fixed:
         The next product's other operand cannot be reordered along k.
     order_promised:
@@ -71,30 +74,12 @@ def rearrange_command(
     plan = rearrange(
         read_layout(source), read_layout(destination), machine, strategy, tile=tile, conditions=conditions
     )
+    if out is not None:
+        for path in plan.export(out):
+            talk_console().print(f"wrote {path}", markup=False)
     if json:
-        print_document(plan.to_document())
-    else:
+        print_document(plan.to_document(emit))
+    elif emit is not None:
+        sys.stdout.write(plan.emit(emit))
+    elif out is None:
         sys.stdout.write(plan.draw())
-
-
-def read_layout(name: str) -> str | Layout:
-    """`name` itself, or the layout in the file if it names a .json file; InputError if that holds none."""
-    if not name.endswith(".json"):
-        return name
-    from regweave.layouts import from_document
-
-    try:
-        document = json_format.loads(Path(name).read_text(encoding="utf-8"), object_pairs_hook=_mapping)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not a JSON document: {error}", where=name) from error
-    if not isinstance(document, dict):
-        raise InputError("the document is not a mapping", where=name, expected="a layout's document")
-    return from_document(document)
-
-
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys are all different; ValueError otherwise."""
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise ValueError("an object has one key twice")
-    return mapping

@@ -29,7 +29,14 @@ from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.rounds import RoundExpressions, round_expressions
 
 if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
     from numpy.typing import NDArray
+
+
+# what the compilers of a family of machines read
+_LANGUAGES = {"nvidia": "cuda", "amd": "hip"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +64,11 @@ class Plan:
         if self.matrix is None or self.group is None:
             return ()
         return round_expressions(self.matrix, self.group, self.machine)
+
+    @property
+    def language(self) -> str:
+        """The language that the machine's compilers read: cuda, hip, or opencl for what is neither."""
+        return _LANGUAGES.get(self.machine.family, "opencl")
 
     @property
     def source(self) -> Layout:
@@ -136,8 +148,8 @@ class Plan:
 
         return plan_text(self)
 
-    def emit(self, target: str = "cuda") -> str:
-        """The code of the plan: one inline device function.
+    def emit(self, target: str | None = None) -> str:
+        """The code of the plan: one inline device function, by default in the machine's own language.
 
         Raises InputError for an unknown target and UnsupportedError if the plan is to refuse.
         """
@@ -145,13 +157,22 @@ class Plan:
             raise UnsupportedError(f"there is no code: {self.chosen.reason}", where="strategy refuse")
         from regweave.emitters import emit
 
-        return emit(self.chosen.program, target, self._comments())
+        return emit(self.chosen.program, target or self.language, self._comments())
 
-    def to_document(self) -> dict[str, Any]:
-        """The plan as a JSON-ready mapping."""
+    def to_document(self, target: str | None = None) -> dict[str, Any]:
+        """The plan as a JSON-ready mapping, with its code for `target` (by default the machine's own)."""
         from regweave.views.rearrangement_document import plan_document
 
-        return plan_document(self)
+        return plan_document(self, target)
+
+    def export(self, folder: str | PathLike[str]) -> tuple[Path, ...]:
+        """Write a self-contained header, self-tests and a fold's permutation of weights; the files' paths.
+
+        Raises UnsupportedError if the plan is to refuse, InputError if the folder cannot be written to.
+        """
+        from regweave.interop import export_plan
+
+        return export_plan(self, folder)
 
     def to_svg(self) -> str:
         """Both tiles coloured by lane, the coordination matrix and the strategy, as one `<svg>` element."""

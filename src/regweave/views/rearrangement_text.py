@@ -15,7 +15,9 @@ from collections.abc import Sequence
 
 from regweave.layouts import Layout
 from regweave.rearrangement import CoordinationMatrix, Plan
+from regweave.views.rearrangement_document import plan_code, plan_conflicts
 
+_LANGUAGES = {"cuda": "CUDA C++", "hip": "HIP C++", "opencl": "OpenCL C"}
 _WIDTH = 110
 _MOST_ROWS = 32
 
@@ -30,8 +32,9 @@ def plan_text(plan: Plan) -> str:
         *_exchange(plan),
         "Strategy\n\n" + explanation_text(plan),
     ]
-    if plan.chosen.applies:
-        blocks.append("Code (CUDA C++)\n\n" + _indented(plan.emit("cuda").splitlines()))
+    code = plan_code(plan)
+    if code is not None:
+        blocks.append(f"Code ({_LANGUAGES[plan.language]})\n\n" + _indented(code.splitlines()))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -41,6 +44,9 @@ def explanation_text(plan: Plan) -> str:
     chosen = plan.chosen
     names = [candidate.name for candidate in plan.candidates]
     width = max(len(name) for name in names)
+    # a plan that refuses for want of a strategy has a candidate of its own, with another reason
+    same = [candidate for candidate in plan.candidates if candidate.name == chosen.name]
+    taken = chosen if chosen in plan.candidates else same[0]
     lines = []
     for candidate in plan.candidates:
         if candidate.applies:
@@ -51,11 +57,13 @@ def explanation_text(plan: Plan) -> str:
                 text += (
                     f": {extra} more" if extra > 0 else ": no cheaper" if extra == 0 else f": {-extra} fewer"
                 )
+            if names.count(candidate.name) > 1:
+                text += f" ({candidate.reason})"
         elif candidate.strategy == "refuse":
             text = candidate.reason
         else:
             text = f"does not apply: {candidate.reason}"
-        mark = "->" if candidate is chosen or candidate.name == chosen.name else "  "
+        mark = "->" if candidate is taken else "  "
         lines.append(f"  {mark} {candidate.name:<{width}}  {text}")
     verb = (
         "was asked for"
@@ -66,6 +74,15 @@ def explanation_text(plan: Plan) -> str:
     )
     lines.append("")
     lines.append(f"  {chosen.name} {verb}: {chosen.reason}.")
+    if plan.one_hop_minimum:
+        bound, direct = _count(plan.lower_bound, "exchange"), _count(plan.one_hop_minimum, "exchange")
+        lines.append(
+            f"  No sequence does with fewer than {bound}; {direct} at least if no lane relays for others."
+        )
+    if chosen.strategy == "shared":
+        lines.append(
+            f"  Shared memory: {_count(plan_conflicts(plan), 'bank conflict')}, counted by simulation."
+        )
     if chosen.cost.hoistable:
         lines.append(f"  In a loop, {chosen.cost.hoistable} of the instructions are done once, before it.")
     if chosen.applies:
@@ -100,11 +117,11 @@ def _exchange(plan: Plan) -> list[str]:
     for what, offsets in (("lanes", group.lane_offsets), ("registers", group.register_offsets)):
         if len(offsets) > 1:
             lines.append(f"  copies at {what} {_offsets(offsets[1:])}")
-    unused = (
-        ""
-        if plan.strategy == "exchange"
-        else f" (of the exchange; not needed, the strategy is {plan.strategy})"
-    )
+    unused = ""
+    if plan.strategy != "exchange":
+        unused = f" (of the exchange; not needed, the strategy is {plan.strategy})"
+    elif plan.chosen.matrix is None:
+        unused = f" (of the rounds of a plain exchange; {plan.chosen.name} goes another way)"
     expressions = _expressions(plan)
     return [
         "\n".join(lines),
@@ -193,6 +210,10 @@ def _offsets(offsets: Sequence[int]) -> str:
     if len(offsets) > 4 and list(offsets) == list(range(step, offsets[-1] + 1, step)):
         return f"+{step} +{2 * step} ... +{offsets[-1]}"
     return " ".join(f"+{offset}" for offset in offsets)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

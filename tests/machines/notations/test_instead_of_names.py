@@ -1,9 +1,12 @@
 """Wherever a name is accepted, a pasted layout is: with suffixes, on a given tile or that of the other side."""
 
+import json
+
 import pytest
 
 from regweave import InputError, layout, rearrange
 from regweave.machines.catalogue import find_layout
+from regweave.machines.notations import read_document, read_notation
 
 MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}>"
 OPERAND = f"#ttg.dot_op<{{opIdx = 0, parent = {MMA}, kWidth = 1}}>"
@@ -40,3 +43,13 @@ def test_suffixes_and_tiles():
 def test_tiles_that_do_not_fit(source, tile, words):
     with pytest.raises(InputError, match=words):
         layout(source, tile=tile)
+
+
+def test_documents_are_read_strictly():
+    text = json.dumps(find_layout(C).to_document())
+    assert read_document(text) == read_notation(text) == find_layout(C)
+    for wrong, words in (("{", "not a JSON document"), ("[]", "not a mapping"), (text[:-1], "not a JSON")):
+        with pytest.raises(InputError, match=f"{words}.*at here"):
+            read_document(wrong, "here")
+    with pytest.raises(InputError, match="an object has one key twice"):
+        read_document('{"name": "a", "name": "b"}')

@@ -16,7 +16,7 @@ from regweave.machines.notations.cute import read_cute
 from regweave.machines.notations.documents import read_document
 from regweave.machines.notations.triton import read_triton
 
-__all__ = ["is_notation", "read_notation"]
+__all__ = ["is_notation", "read_document", "read_notation"]
 
 _TRITON = ("#", "tensor<", "//")
 _CUTE = ("(", "Layout<", "Sw<")

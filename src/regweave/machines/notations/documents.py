@@ -13,14 +13,16 @@ from regweave.errors import InputError
 from regweave.layouts import Layout, from_document
 
 
-def read_document(text: str) -> Layout:
-    """The layout of a JSON document; InputError if the text is none."""
+def read_document(text: str, where: str | None = None) -> Layout:
+    """The layout of a JSON document; InputError, at `where`, if the text is none."""
     try:
         document = json.loads(text, object_pairs_hook=_mapping)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"not a JSON document: {error}", expected="a layout's document") from error
+        raise InputError(
+            f"not a JSON document: {error}", where=where, expected="a layout's document"
+        ) from error
     if not isinstance(document, dict):
-        raise InputError("the document is not a mapping", expected="a layout's document")
+        raise InputError("the document is not a mapping", where=where, expected="a layout's document")
     return from_document(document)
 
 

@@ -1,0 +1,82 @@
+"""Layouts and machines on the command line: what an argument means, and what the shell completes it to.
+
+    $ regweave layout mine.json@f16
+    $ regweave rearrange '((4,8),(2,2)):((32,1),(16,8))' mma.m16n8k8.tf32:A
+    $ regweave layout mma.m16n8k8.<TAB>
+
+A layout is a name, a pasted notation, or a file with one: a JSON document, a CSV or Markdown table, a Triton
+attribute, a CuTe layout. The suffixes `@TYPE` and `^T` follow names, texts and files alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+from cyclopts.completion import CompletionContext
+
+from regweave.errors import InputError
+
+_FILE = re.compile(r"(?P<path>[^\n#({|]+\.(?:json|csv|md|txt|mlir|ttgir|cute))(?P<suffixes>(?:@\w+|\^T)*)")
+_MOST_BYTES = 1 << 24
+
+
+def _complete_layouts(context: CompletionContext) -> Iterator[str]:
+    """The names of layouts that begin like the word; those of one instruction once it is complete."""
+    from regweave.machines.catalogue import fragment_names
+
+    return (name for name in fragment_names() if name.startswith(context.incomplete))
+
+
+def _complete_machines(context: CompletionContext) -> Iterator[str]:
+    from regweave.machines.catalogue import machine_names
+
+    return (name for name in machine_names() if name.startswith(context.incomplete))
+
+
+def _complete_strategies(context: CompletionContext) -> Iterator[str]:
+    from regweave.rearrangement import STRATEGIES
+
+    return (name for name in ("auto", *STRATEGIES) if name.startswith(context.incomplete))
+
+
+def _complete_targets(context: CompletionContext) -> Iterator[str]:
+    from regweave.emitters import LANGUAGES
+
+    return (name for name in LANGUAGES if name.startswith(context.incomplete))
+
+
+LayoutName: TypeAlias = Annotated[str, Parameter(completer=_complete_layouts)]
+MachineName: TypeAlias = Annotated[str, Parameter(completer=_complete_machines)]
+StrategyName: TypeAlias = Annotated[str, Parameter(completer=_complete_strategies)]
+TargetName: TypeAlias = Annotated[str, Parameter(completer=_complete_targets)]
+
+
+def read_layout(name: str) -> str:
+    """`name`, or the text of the file that it names with the suffixes; InputError if that is no text."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return name
+    from regweave.machines.notations import is_notation, read_document
+
+    path = Path(match["path"])
+    if path.stat().st_size > _MOST_BYTES:
+        raise InputError(f"a layout of {path.stat().st_size} bytes", where=str(path),
+                         expected=f"at most {_MOST_BYTES}")  # fmt: skip
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a text: {error}", where=str(path)) from error
+    text = text.strip()
+    if path.suffix == ".json":
+        read_document(text, str(path))  # a better complaint than that there is no such name
+    elif not is_notation(text):
+        raise InputError(
+            "no layout",
+            where=str(path),
+            expected="a Triton attribute, a CuTe layout, a CSV or a Markdown table",
+        )
+    return text + match["suffixes"]

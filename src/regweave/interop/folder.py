@@ -1,0 +1,57 @@
+"""A plan as a folder of files for somebody else's build.
+
+    >>> [path.name for path in export_plan(plan, "seam/")]
+    ['regweave_..._fold.h', '..._weights.h', '..._weights.py', '..._selftest.c', '..._selftest.cu',
+    '..._selftest.cl',
+     '....json']
+
+Every file appears whole or not at all. The names are the generated function's, so that several plans can
+share a folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from regweave.errors import InputError, UnsupportedError
+from regweave.files import write_file
+from regweave.interop.header import header_text
+from regweave.interop.probes import plan_probes
+from regweave.interop.selftest import device_text, opencl_text, simulated_text
+from regweave.interop.weights import c_text, numpy_text
+from regweave.rearrangement import Plan
+
+
+def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Write the plan's header, self-tests, document and, for a fold, the weights' permutation; the paths.
+
+    The folder is made if it is missing. Raises UnsupportedError if the plan is to refuse, InputError if the
+    folder cannot be written to.
+    """
+    program = plan.chosen.program
+    if program is None:
+        raise UnsupportedError(f"there is nothing to export: {plan.chosen.reason}", where="strategy refuse")
+    name = program.name
+    words = f"{plan.source.name} -> {plan.destination.name} on {plan.machine.name}: {plan.chosen.name}"
+    probes = plan_probes(plan, program)
+    files: dict[str, str | None] = {f"{name}.h": header_text(plan, program)}
+    if plan.fold is not None:
+        files[f"{name}_weights.h"] = c_text(name, plan.fold, words)
+        files[f"{name}_weights.py"] = numpy_text(name, plan.fold, words)
+    files[f"{name}_selftest.c"] = simulated_text(program, probes, words)
+    files[f"{name}_selftest.cu"] = device_text(program, probes, words, f"{name}.h")
+    files[f"{name}_selftest.cl"] = opencl_text(program, words, f"{name}.h")
+    files[f"{name}.json"] = json.dumps(plan.to_document(), indent=2) + "\n"
+    root = Path(folder)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        written = []
+        for file, text in files.items():
+            if text is not None:
+                write_file(root / file, text)
+                written.append(root / file)
+    except OSError as error:
+        raise InputError(f"cannot write there: {error.strerror}", where=os.fspath(folder)) from error
+    return tuple(written)

@@ -1,0 +1,116 @@
+"""`regweave layout` as a person and as a script see it."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from regweave.cli import main
+from regweave.machines.catalogue import find_layout
+
+C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k16.f16:A"
+CUTE = "((4,8),(2,2)):((32,1),(16,8))"
+
+
+def told(capfd, *arguments):
+    assert main(["layout", *arguments]) == 0
+    return capfd.readouterr().out
+
+
+def test_the_table(capfd):
+    lines = told(capfd, C).splitlines()
+    assert lines[0] == f"{C}: 16 x 8 (m x n) f32, 32 lanes x 4 registers"
+    assert lines[2] == "lane  r0     r1     r2      r3"
+    assert lines[4] == "   1  (0,2)  (0,3)  (8,2)   (8,3)"
+
+
+def test_who_holds_an_element(capfd):
+    assert told(capfd, C, "--where", "9", "2") == "lane 5 register 2\n"
+    assert told(capfd, A, "--where", "1", "11") == "lane 5 register 2 part 1\n"
+    document = json.loads(told(capfd, C, "--where", "9", "2", "--json"))
+    assert document == {"layout": C, "element": [9, 2], "slots": [{"lane": 5, "register": 2, "part": 0}]}
+    twice = told(capfd, "v_wmma_f32_16x16x16_f16:A", "--where", "3", "4")
+    assert twice == "lane 3 register 2 part 0\nlane 19 register 2 part 0\n" or len(twice.splitlines()) == 2
+
+
+def test_what_a_slot_holds(capfd):
+    assert told(capfd, C, "--slot", "5", "2") == "(9, 2)\n"
+    assert told(capfd, A, "--slot", "5", "2") == "(1, 10) in part 0\n(1, 11) in part 1\n"
+    document = json.loads(told(capfd, A, "--slot", "5", "2", "--json"))
+    assert document["elements"] == [[1, 10], [1, 11]]
+    wide = "mma.m8n8k4.f64:C"
+    assert told(capfd, wide, "--slot", "0", "2") == told(capfd, wide, "--slot", "0", "3")
+
+
+def test_notations(capfd):
+    layout = find_layout(C)
+    assert told(capfd, C, "--csv") == layout.to_csv()
+    assert told(capfd, C, "--markdown") == layout.to_markdown()
+    assert told(capfd, C, "--cute") == CUTE + "\n"
+    assert told(capfd, CUTE, "--tile", "16x8", "--triton") == layout.to_triton() + "\n"
+    document = json.loads(told(capfd, C, "--json"))
+    sizes = {"lanes": 32, "items": 4, "registers": 4, "bijective": True}
+    assert document == {**json.loads(json.dumps(layout.to_document())), **sizes}
+
+
+@pytest.mark.parametrize("ending", ["csv", "md", "json", "ttgir", "cute"])
+def test_files(ending, capfd, tmp_path):
+    layout = find_layout(C)
+    written = {
+        "csv": layout.to_csv,
+        "md": layout.to_markdown,
+        "json": lambda: json.dumps(layout.to_document()),
+        "ttgir": layout.to_triton,
+        "cute": layout.to_cute,
+    }[ending]
+    path = tmp_path / f"mine.{ending}"
+    path.write_text(written() + "\n")
+    assert told(capfd, f"{path}@f32^T", "--tile", "8x16", "--csv") == layout.transpose().to_csv()
+
+
+def test_a_file_of_a_user_s_own_machine(capfd, tmp_path):
+    path = tmp_path / "board.toml"
+    path.write_text(
+        '[layouts.board]\ntile = [4, 4]\ntype = "f32"\nlane = [[0, 1], [0, 2]]\nitem = [[1, 0], [2, 0]]\n'
+    )
+    assert told(capfd, f"{path}:board", "--where", "3", "1") == "lane 1 register 3\n"
+
+
+def test_drawings(capfd, tmp_path):
+    path = tmp_path / "c.svg"
+    assert main(["layout", C, "--svg", str(path)]) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert str(path) in err.replace("\n", "")
+    assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    assert "lane" in told(capfd, C, "--svg", str(path), "--where", "0", "0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["mma.m16n8k8.tf32:E"], 2, "nearest:"),
+        ([C, "--where", "16", "0"], 2, "no element (16, 0)"),
+        ([C, "--slot", "0", "4"], 2, "no slot (lane 0, register 4"),
+        ([C, "--csv", "--cute"], 2, "ask for different answers"),
+        ([C, "--csv", "--json"], 2, "ask for different answers"),
+        ([C, "--tile", "17x8"], 2, "does not fill"),
+        ([C, "--machine", "sm_75"], 3, "sm_75 has no"),
+        ([CUTE], 2, "how large its tile is"),
+        (["missing.csv"], 2, "missing.csv"),
+        ([C, "--svg", "/no/such/folder/x.svg"], 2, "/no/such/folder"),
+        (["#ttg.blocked<{order = [1, 0]}>"], 2, "line 1, column 1"),
+    ],
+)
+def test_failures(arguments, code, words, capfd):
+    assert main(["layout", *arguments]) == code
+    out, err = capfd.readouterr()
+    assert words in err.replace("\n", " ")
+    assert (out == "") == ("--json" not in arguments)
+
+
+def test_files_that_are_no_text(capfd, tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b"\xff\xfe")
+    assert main(["layout", str(path)]) == 2
+    assert "not a text" in capfd.readouterr().err

@@ -1,0 +1,72 @@
+"""`regweave machine`, and what the shell is told of names."""
+
+import json
+
+import pytest
+
+from regweave.cli import main
+from regweave.machines.catalogue import find_machine, machine_names
+from regweave.views.catalogue import machine_document, machines_document
+
+
+def test_the_list(capfd):
+    assert main(["machine"]) == 0
+    out = capfd.readouterr().out
+    assert all(name in out for name in machine_names())
+    assert main(["machine", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document == machines_document()
+    (entry,) = [machine for machine in document["machines"] if machine["name"] == "gfx942"]
+    assert (entry["family"], entry["lanes"], entry["layout_only"]) == ("amd", 64, 0)
+    assert {machine["name"]: machine["layout_only"] > 0 for machine in document["machines"]}["sm_70"]
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_one_machine(name, capfd):
+    assert main(["machine", name]) == 0
+    out = capfd.readouterr().out
+    assert find_machine(name).title in out
+    document = machine_document(find_machine(name))
+    assert len(json.dumps(document)) > 500
+    assert all(entry["name"] in out for entry in document["instructions"][:3])
+    assert {"name", "costs", "shared", "registers", "exchanges", "instructions", "layouts"} <= {*document}
+
+
+def test_emulated_instructions_say_what_to_use(capfd):
+    assert main(["machine", "sm_90a", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capfd.readouterr().out)["instructions"]}
+    assert entries["mma.m16n8k32.e4m3"]["support"] == "emulated"
+    assert "wgmma" in entries["mma.m16n8k32.e4m3"]["note"]
+    assert "note" not in entries["mma.m16n8k16.f16"]
+
+
+def test_a_machine_of_the_user_s_own(capfd, tmp_path):
+    path = tmp_path / "board.toml"
+    path.write_text('[machine]\nname = "board"\nlike = "sm_80"\nlanes = 4\ncosts = { shuffle = 3 }\n')
+    assert main(["machine", str(path), "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["name"], document["lanes"], document["costs"]["shuffle"]) == ("board", 4, 3)
+
+
+def test_unknown_machines(capfd):
+    assert main(["machine", "sm_81"]) == 2
+    err = capfd.readouterr().err
+    assert "unknown machine 'sm_81'" in err
+    assert "nearest:  sm_8" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["layout", "mma.m16n8k8.tf"], {f"mma.m16n8k8.tf32:{operand}" for operand in "ABCD"}),
+        (["machine", "gfx94"], {"gfx942"}),
+        (["rearrange", "a", "v_mfma_f64_16x16x4_f64:"], {f"v_mfma_f64_16x16x4_f64:{o}" for o in "ABCD"}),
+        (["rearrange", "a", "b", "--machine", "sm_90"], {"sm_90a"}),
+        (["rearrange", "a", "b", "--emit", "o"], {"opencl"}),
+        (["rearrange", "a", "b", "--strategy", "fo"], {"fold"}),
+    ],
+)
+def test_completion(words, expected, capfd):
+    main(["__complete", *words])
+    lines = capfd.readouterr().out.splitlines()
+    assert {line.split("\t")[0] for line in lines[lines.index("\x1fbegin") + 1 :]} == expected
