@@ -5,9 +5,9 @@ import numpy as np
 from regweave.programs import OPCODES, Array, ProgramBuilder
 from regweave.programs.lane_moves import move_fault
 
-# steps of words alone: neither memory nor anything else that has a name
+# steps of words alone, neither memory nor anything else that has a name; `pick` is of machines without warps
 PLAIN = [
-    name for name, entry in OPCODES.items() if not entry.symbol and name not in ("word", "constant", "warp")
+    name for name, entry in OPCODES.items() if not entry.symbol and name not in ("word", "constant", "pick")
 ]
 # what a float operation makes of bits that are no number, or of two zeros, is left open
 FLOAT_STEPS = ("add_f32", "maximum_f32")

@@ -180,9 +180,6 @@ HIP = Language(
         # the same instructions: gfx942 only has these types, gfx950 and gfx12 only those
         "pack_e4m3fnuz": _floats("cvt_pk_fp8_f32", "240.0f"),
         "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
-        # the same instructions: gfx942 only has these types, gfx950 and gfx12 only those
-        "pack_e4m3fnuz": _floats("cvt_pk_fp8_f32", "240.0f"),
-        "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
     },
     statements={
         **memory_statements(
@@ -212,8 +209,6 @@ HIP = Language(
         "pack_u8": _INTEGERS,
         "pack_e4m3": _FLOATS,
         "pack_e5m2": _FLOATS,
-        "pack_e4m3fnuz": _FLOATS,
-        "pack_e5m2fnuz": _FLOATS,
         "pack_e4m3fnuz": _FLOATS,
         "pack_e5m2fnuz": _FLOATS,
     },
