@@ -17,10 +17,10 @@ def write_file(path: Path, text: str) -> None:
 
     What is no regular file (a pipe, /dev/stdout) is written to as it is. Raises OSError naming the file.
     """
-    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return
+    path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         with open(beside, "x", encoding="utf-8", newline="\n") as file:

@@ -1,4 +1,4 @@
-"""Wherever a name is accepted, a pasted layout is: with suffixes, on a given tile or that of the other side."""
+"""Wherever a name is accepted, a pasted layout is: with suffixes, on a given tile or the other side's."""
 
 import json
 
