@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regweave import layout
+from regweave import layout, rearrange
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
 from regweave.rearrangement import relate
@@ -174,3 +174,10 @@ def test_fixed_moves_are_what_they_say():
     # lanes that do not care fit any pattern
     assert fixed_move([lane ^ 1 if lane < 4 else None for lane in lanes], everything) == ("row_move", (0xB1,))
     assert fixed_move([lane ^ 1 for lane in lanes], frozenset({"shuffle"})) is None
+
+
+def test_rounds_by_a_pattern_need_no_index():
+    """The halves of a row of f16 products that gfx11 wants together: v_permlanex16 and no lane arithmetic."""
+    plan = rearrange("v_wmma_f32_16x16x16_f16:D@f16^T", "v_wmma_f32_16x16x16_f16:A", "gfx1100", "lean")
+    assert opcodes(plan.chosen) == {"row_permute": 4, "lane": 1, "test": 1, "select": 1, "byte_permute": 8}
+    assert plan.cost.exchanges == plan.lower_bound == 4

@@ -6,7 +6,8 @@ tables cover the whole warp, each lane reading the row of its place in its own c
 at other registers are the same steps on other words, and they share indices and predicates.
 
 Copies that are aligned segments of 4, 8, ... lanes exchange inside their segment, so that the index is
-needed only modulo its size and costs less to compute.
+needed only modulo its size and costs less to compute. A round in which all lanes take by a pattern that the
+machine knows (DPP, permlane) needs no index at all.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Array, Memory, Program, ProgramBuilder, Value
 from regweave.rearrangement.expressions import Expression, lower_expression
+from regweave.rearrangement.fixed_moves import Move, fixed_move
 from regweave.rearrangement.folds import Fold
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.matrix import CoordinationMatrix
@@ -30,10 +32,22 @@ Lanes = list[int | None]
 
 @dataclass(frozen=True)
 class Indexing:
-    """Who takes from whom: one expression of the lane per round, valid modulo `width`, the segment's size."""
+    """Who takes from whom: one expression of the lane per round, valid modulo `width`, the segment's size.
+
+    `moves` has for each round the instruction that takes so without an index, or None.
+    """
 
     width: int
     expressions: tuple[Expression, ...]
+    moves: tuple[Move | None, ...]
+
+    def take(self, builder: ProgramBuilder, word: Value, number: int) -> Value:
+        """What each lane takes in round `number` where all offer `word`."""
+        move = self.moves[number]
+        if move is not None:
+            return builder.step(move[0], (word,), move[1])
+        peer = lower_expression(self.expressions[number], builder)
+        return builder.step("shuffle", (word, peer), (self.width,))
 
 
 def find_indexing(matrix: CoordinationMatrix, group: Group, machine: WarpMachine) -> Indexing:
@@ -41,14 +55,18 @@ def find_indexing(matrix: CoordinationMatrix, group: Group, machine: WarpMachine
     segment = group.segment
     width = segment if segment in machine.shuffle_widths else machine.lanes
     known: list[Expression] = []
+    moves: list[Move | None] = []
     for number in range(matrix.rounds):
         table: Lanes = [None] * machine.lanes
         for offset in group.lane_offsets:
             for lane, entry in zip(matrix.lanes, matrix.column(number), strict=True):
                 if entry is not None:
-                    table[lane + offset] = entry.peer + (0 if width == segment else offset)
+                    table[lane + offset] = entry.peer + offset
+        moves.append(fixed_move(table, machine.exchanges))
+        if width == segment:
+            table = [None if peer is None else peer % width for peer in table]
         known.append(synthesise(table, width - 1, machine.costs, tuple(dict.fromkeys(known))))
-    return Indexing(width, tuple(known))
+    return Indexing(width, tuple(known), tuple(moves))
 
 
 def lower_exchange(
@@ -68,7 +86,6 @@ def lower_exchange(
     """
     builder = program_builder(name, relation, relation.destination.registers, machine)
     indexing = find_indexing(matrix, group, machine)
-    peers = [lower_expression(expression, builder) for expression in indexing.expressions]
     offering = choose(_offered(matrix, group, machine), len(group.registers), machine.costs)
     keeping = choose(_kept(matrix, group, machine), matrix.rounds + len(group.registers), machine.costs)
     results: dict[int, Value] = {}
@@ -78,10 +95,8 @@ def lower_exchange(
         ]
         offers = offering.lower(builder, own)
         taken = [
-            builder.step("shuffle", (offer, peer), (indexing.width,))
-            if locals_travel or not matrix.is_local(number)
-            else offer
-            for number, (offer, peer) in enumerate(zip(offers, peers, strict=True))
+            indexing.take(builder, offer, number) if locals_travel or not matrix.is_local(number) else offer
+            for number, offer in enumerate(offers)
         ]
         kept = keeping.lower(builder, [*taken, *own])
         results.update(

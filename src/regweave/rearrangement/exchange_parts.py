@@ -52,7 +52,6 @@ def lower_travel(
     builder = program_builder(name, relation, relation.destination.registers, machine)
     matrix, bits = travel.matrix, travel.bits
     indexing = find_indexing(matrix, group, machine)
-    peers = [lower_expression(expression, builder) for expression in indexing.expressions]
     lowering = _Lowering(builder, group, machine)
     results: dict[int, Value] = {}
     for offset in group.register_offsets:
@@ -65,8 +64,7 @@ def lower_travel(
             pieces = offers[number * travel.pieces : (number + 1) * travel.pieces]
             if locals_travel or not matrix.is_local(number):
                 sent = _join(builder, pieces, bits)
-                arrived = builder.step("shuffle", (sent, peers[number]), (indexing.width,))
-                pieces = _spread(builder, arrived, bits)
+                pieces = _spread(builder, indexing.take(builder, sent, number), bits)
             taken += pieces
         kept = lowering.lower(travel.kept, [*taken, *own])
         for at, register in enumerate(group.registers):

@@ -37,6 +37,9 @@ from regweave.rearrangement.synthesis import synthesise
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# an opcode and its numbers
+Move = tuple[str, tuple[int, ...]]
+
 _FAMILIES = {
     "dpp_quad_perm": range(QUAD_PERMUTE, 0x100),
     "dpp_row_ror": range(ROW_ROTATE + 1, ROW_ROTATE + ROW),
@@ -48,7 +51,7 @@ _FAMILIES = {
 }
 
 
-def fixed_move(peers: Sequence[int | None], exchanges: frozenset[str]) -> tuple[str, tuple[int, ...]] | None:
+def fixed_move(peers: Sequence[int | None], exchanges: frozenset[str]) -> Move | None:
     """(opcode, numbers) of the instruction by which lane i takes from `peers[i]`; None if there is none.
 
     `peers` has one entry per lane of the warp, None where a lane may take anything; `exchanges` are the ways
@@ -58,7 +61,7 @@ def fixed_move(peers: Sequence[int | None], exchanges: frozenset[str]) -> tuple[
 
 
 @lru_cache(maxsize=4096)
-def _find(peers: tuple[int | None, ...], exchanges: frozenset[str]) -> tuple[str, tuple[int, ...]] | None:
+def _find(peers: tuple[int | None, ...], exchanges: frozenset[str]) -> Move | None:
     cares = np.array([peer is not None for peer in peers])
     wanted = np.array([0 if peer is None else peer for peer in peers])
     controls, tables = _row_moves(len(peers), exchanges)
