@@ -253,6 +253,8 @@ class _Frame:
     def _made(self, kind: str, basis: list[int], weights: list[int]) -> Arrangement:
         directions = [*basis, *self.steps]
         masks = np.asarray(spanned(coordinates(directions)), dtype=np.int64)
-        addresses = sum((masks >> bit & 1) * weight for bit, weight in enumerate(weights))
+        addresses = np.zeros_like(masks)
+        for bit, weight in enumerate(weights):
+            addresses += (masks >> bit & 1) * weight
         store, load = (self.unit << len(vector) for vector in (self.vectors.store, self.vectors.load))
-        return Arrangement(kind, np.asarray(addresses), masks >> len(basis), store, load)
+        return Arrangement(kind, addresses, masks >> len(basis), store, load)
