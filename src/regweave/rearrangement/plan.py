@@ -23,6 +23,7 @@ from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.memory_contract import memory_comments
 from regweave.rearrangement.moving import moved
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 # what the compilers of a family of machines read
-_LANGUAGES = {"nvidia": "cuda", "amd": "hip"}
+_LANGUAGES = {"nvidia": "cuda", "amd": "hip", "x86": "x86"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class Plan:
 
     @property
     def language(self) -> str:
-        """The language that the machine's compilers read: cuda, hip, or opencl for what is neither."""
+        """What the machine's compilers read: cuda, hip, x86, or opencl for other machines."""
         return _LANGUAGES.get(self.machine.family, "opencl")
 
     @property
@@ -204,4 +205,5 @@ class Plan:
             )
         if self.cost.exchanges:
             lines.append(f"All {self.machine.lanes} lanes of the warp must call it together.")
+        lines += memory_comments(self.chosen.program)
         return tuple(lines)
