@@ -42,6 +42,9 @@ def made(b, lanes):
         yield b.step("shuffle", (x, z), (width,))
     yield b.step("byte_permute", (x, y, b.step("and", (z, b.constant(0x7777)))))
     yield b.step("transpose", (x,))
+    for pieces in (1, 2, 4):
+        places = np.random.default_rng(pieces).integers(0, 2 * lanes * pieces, lanes * pieces)
+        yield b.step("pick", (x, y), tuple(places.tolist()))
     for numbers in ROWS:
         yield b.step("row_move", (x,), numbers)
     for numbers in PERMUTES:
@@ -74,8 +77,8 @@ def test_every_opcode_means_the_same_in_c(lanes, run_c, tmp_path):
 
 
 MOVING = ("shuffle", "select", "permute", "convert", "logic", "test", "move", "free")
-# what is left out on purpose: positions of vector registers are x86's, and x86 code runs natively
-NOT_SIMULATED = {"thread", "pick"}
+# the number within the block has a test of its own, with several warps
+NOT_SIMULATED = {"thread"}
 
 
 @pytest.mark.parametrize("warps", [1, 2])
@@ -105,6 +108,27 @@ def test_loops_conditions_and_shared_memory(warps, run_c, tmp_path):
     program = b.finish(loop.results)
     words = np.random.default_rng(0).integers(0, 1 << 32, (32 * warps, 2), dtype=np.uint32)
     code, text = run_c(tmp_path, compared(tmp_path, program, words, run_program(program, words)))
+    assert code == 0, text
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize("matrices", [1, 2, 4])
+def test_matrices_of_halves(matrices, transposed, run_c, tmp_path):
+    """Words through memory: stored as matrices, loaded by lanes, loaded as matrices the other way round."""
+    tile = Memory("tile", "shared", 16 * 32)
+    b = ProgramBuilder("matrices", 32, Array("source", "b32", matrices),
+                       Array("destination", "b32", 2 * matrices), memories=[tile])  # fmt: skip
+    words = [b.word(index) for index in range(matrices)]
+    rows = b.step("multiply", (b.step("xor", (b.step("lane"), b.constant(5))), b.constant(16)))
+    b.apply("matrix_store", (rows, *words), (matrices, transposed, 0), "tile")
+    b.barrier()
+    place = b.step("multiply", (b.step("lane"), b.constant(4)))
+    plain = [b.load("tile", place, 4, 128 * at)[0] for at in range(matrices)]
+    turned = b.apply("matrix_load", (rows,), (matrices, 1 - transposed, 0), "tile")
+    # of fewer matrices some rows are never written, and what they hold is nobody's business
+    program = b.finish([*(plain if matrices == 4 else turned), *turned])
+    given = np.random.default_rng(matrices).integers(0, 1 << 32, (32, matrices), dtype=np.uint32)
+    code, text = run_c(tmp_path, compared(tmp_path, program, given, run_program(program, given)))
     assert code == 0, text
 
 

@@ -44,9 +44,9 @@ def _complete_strategies(context: CompletionContext) -> Iterator[str]:
 
 
 def _complete_targets(context: CompletionContext) -> Iterator[str]:
-    from regweave.emitters import LANGUAGES
+    from regweave.emitters import TARGETS
 
-    return (name for name in LANGUAGES if name.startswith(context.incomplete))
+    return (name for name in TARGETS if name.startswith(context.incomplete))
 
 
 LayoutName: TypeAlias = Annotated[str, Parameter(completer=_complete_layouts)]

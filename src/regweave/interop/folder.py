@@ -15,6 +15,7 @@ import json
 import os
 from pathlib import Path
 
+from regweave.emitters import LANGUAGES
 from regweave.errors import InputError, UnsupportedError
 from regweave.files import write_file
 from regweave.interop.header import header_text
@@ -25,10 +26,10 @@ from regweave.rearrangement import Plan
 
 
 def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Write the plan's header, self-tests, document and, for a fold, the weights' permutation; the paths.
+    """Write the plan's header (x86: its assembly), self-tests, document, and a fold's permuted weights.
 
-    The folder is made if it is missing. Raises UnsupportedError if the plan is to refuse, InputError if the
-    folder cannot be written to.
+    Returns the paths. The folder is made if it is missing. Raises UnsupportedError if the plan is to
+    refuse, InputError if the folder cannot be written to.
     """
     program = plan.chosen.program
     if program is None:
@@ -36,13 +37,17 @@ def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     name = program.name
     words = f"{plan.source.name} -> {plan.destination.name} on {plan.machine.name}: {plan.chosen.name}"
     probes = plan_probes(plan, program)
-    files: dict[str, str | None] = {f"{name}.h": header_text(plan, program)}
+    gpu = plan.language in LANGUAGES
+    files: dict[str, str | None] = (
+        {f"{name}.h": header_text(plan, program)} if gpu else {f"{name}.s": plan.emit()}
+    )
     if plan.fold is not None:
         files[f"{name}_weights.h"] = c_text(name, plan.fold, words)
         files[f"{name}_weights.py"] = numpy_text(name, plan.fold, words)
     files[f"{name}_selftest.c"] = simulated_text(program, probes, words)
-    files[f"{name}_selftest.cu"] = device_text(program, probes, words, f"{name}.h")
-    files[f"{name}_selftest.cl"] = opencl_text(program, words, f"{name}.h")
+    if gpu:
+        files[f"{name}_selftest.cu"] = device_text(program, probes, words, f"{name}.h")
+        files[f"{name}_selftest.cl"] = opencl_text(program, words, f"{name}.h")
     files[f"{name}.json"] = json.dumps(plan.to_document(), indent=2) + "\n"
     root = Path(folder)
     try:

@@ -29,7 +29,7 @@ _TEMPLATES = {
     "half_swap": "{array}[t ^ 32]",
 }
 # steps that one of the helper functions computes, word by word
-_CALLS = {*HELPERS} - {"transpose"}
+_CALLS = {*HELPERS} - {"transpose", "matrix_load", "matrix_store"}
 
 
 def lockstep_text(program: Program, name: str) -> str:
@@ -170,6 +170,29 @@ def _transpose(
     return [f"transpose({operands[0]}, {results[0]}, {w.threads});"]
 
 
+def _pick(w: _Writer, step: Step, operands: list[str], results: list[str], mask: str | None) -> list[str]:
+    """Pieces of two vectors, of as many bytes as there are places for them."""
+    places, size = step.numbers, 4 * w.threads // len(step.numbers)
+    return [
+        "{",
+        f"    static const unsigned short places[{len(places)}] = {{{', '.join(map(str, places))}}};",
+        f"    unsigned char both[{8 * w.threads}];",
+        f"    memcpy(both, {operands[0]}, {4 * w.threads});",
+        f"    memcpy(both + {4 * w.threads}, {operands[1]}, {4 * w.threads});",
+        f"    for (t = 0; t < {len(places)}; ++t)",
+        f"        memcpy((char *){results[0]} + t * {size}, both + places[t] * {size}u, {size});",
+        "}",
+    ]
+
+
+def _matrices(w: _Writer, step: Step, operands: list[str], results: list[str], mask: str | None) -> list[str]:
+    _, transposed, offset = step.numbers
+    return [
+        f"{step.opcode}({step.symbol}, {operands[0]}, {word}, {at}, {transposed}, {offset}, {w.threads});"
+        for at, word in enumerate(results or operands[1:])
+    ]
+
+
 def _nothing(w: _Writer, step: Step, operands: list[str], results: list[str], mask: str | None) -> list[str]:
     return []
 
@@ -192,6 +215,9 @@ _STATEMENTS: dict[str, _Statement] = {
     "row_move": _peers,
     "row_permute": _peers,
     "transpose": _transpose,
+    "pick": _pick,
+    "matrix_load": _matrices,
+    "matrix_store": _matrices,
     "barrier": _nothing,
     "shared_load": _access,
     "shared_store": _access,

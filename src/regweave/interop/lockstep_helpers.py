@@ -30,6 +30,34 @@ _TRANSPOSE = """static void transpose(const uint32_t *given, uint32_t *turned, s
 }
 """
 
+# 8 x 8 matrices of halves in rows of 16 bytes whose addresses the lanes of a warp give, eight for each matrix
+_MATRIX_LOAD = """static void matrix_load(const unsigned char *memory, const uint32_t *rows, uint32_t *words,
+                        size_t matrix, int transposed, size_t offset, size_t threads) {
+    for (size_t t = 0; t < threads; ++t) {
+        const uint32_t *row = rows + (t & ~(size_t)31) + 8 * matrix;
+        size_t g = t % 32 / 4, c = t % 4;
+        unsigned char *word = (unsigned char *)&words[t];
+        for (size_t half = 0; half < 2; ++half)
+            memcpy(word + 2 * half, transposed ? memory + row[2 * c + half] + offset + 2 * g
+                                               : memory + row[g] + offset + 4 * c + 2 * half, 2);
+    }
+}
+"""
+
+_MATRIX_STORE = """static void matrix_store(unsigned char *memory, const uint32_t *rows,
+                         const uint32_t *words, size_t matrix, int transposed, size_t offset,
+                         size_t threads) {
+    for (size_t t = 0; t < threads; ++t) {
+        const uint32_t *row = rows + (t & ~(size_t)31) + 8 * matrix;
+        size_t g = t % 32 / 4, c = t % 4;
+        const unsigned char *word = (const unsigned char *)&words[t];
+        for (size_t half = 0; half < 2; ++half)
+            memcpy(transposed ? memory + row[2 * c + half] + offset + 2 * g
+                              : memory + row[g] + offset + 4 * c + 2 * half, word + 2 * half, 2);
+    }
+}
+"""
+
 # a float with `mantissa` bits and this exponent bias, rounded to nearest, ties to even; of 8 bits if it has a
 # pattern `nan`, kept below `most` then, and without negative zero where that pattern is the NaN
 _NARROW = """static uint32_t narrow(uint32_t word, int mantissa, int bias, double most, uint32_t nan_bits) {
@@ -97,6 +125,8 @@ HELPERS = {
     "rotate_right": _ROTATE,
     "byte_permute": _PERMUTE,
     "transpose": _TRANSPOSE,
+    "matrix_load": _MATRIX_LOAD,
+    "matrix_store": _MATRIX_STORE,
     "pack_f16": f"{_NARROW}\n{_HALF}",
     "pack_bf16": _BRAIN,
     "pack_e4m3": _eight("pack_e4m3", 3, 7, 448.0),

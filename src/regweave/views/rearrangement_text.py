@@ -17,7 +17,7 @@ from regweave.layouts import Layout
 from regweave.rearrangement import CoordinationMatrix, Plan
 from regweave.views.rearrangement_document import plan_code, plan_conflicts
 
-_LANGUAGES = {"cuda": "CUDA C++", "hip": "HIP C++", "opencl": "OpenCL C"}
+_LANGUAGES = {"cuda": "CUDA C++", "hip": "HIP C++", "opencl": "OpenCL C", "x86": "x86-64 assembly"}
 _WIDTH = 110
 _MOST_ROWS = 32
 
