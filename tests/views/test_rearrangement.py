@@ -21,9 +21,11 @@ DRAWINGS = {
     "tf32_direct": lambda: rearrange(C, A, strategy="direct"),
     "tf32_auto": lambda: rearrange(C, A),
     "tf32_lean_16x32": lambda: rearrange(C, A, strategy="lean", tile="16x32"),
-    "f16_identity": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:A"),
-    "f16_refused": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:B", strategy="refuse"),
     "tf32_promised": lambda: rearrange(C, A, conditions=Conditions(order_promised=True)),
+    "f16_identity": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:A"),
+    "f16_to_b": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:B"),
+    "f16_refused": lambda: rearrange("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:B", strategy="refuse"),
+    "s8_exchange": lambda: rearrange("mma.m16n8k32.s8:C", "mma.m16n8k32.s8:A", strategy="exchange"),
 }
 
 
@@ -104,7 +106,9 @@ def test_plans_are_drawn(name):
     assert f"{plan.chosen.name}: {plan.chosen.reason}" in words
     assert ("round 0" in words) == (plan.chosen.matrix is not None)
     if plan.chosen.matrix is not None:
-        assert "lane 1 takes word 1 of lane 2 and keeps it as word 2" in words
+        entry = plan.chosen.matrix.rows[1][0]
+        told = f"lane 1 takes word {entry.word} of lane {entry.peer} and keeps it as word {entry.keep}"
+        assert told in words
     if plan.fold is not None:
         assert "0, 2, 4, 6, 1, 3, 5, 7" in words
 

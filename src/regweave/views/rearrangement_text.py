@@ -53,10 +53,8 @@ def explanation_text(plan: Plan) -> str:
             slots = candidate.cost.slots(costs)
             text = f"{candidate.cost} = {candidate.cost.instructions} instructions, {slots} issue slots"
             if chosen.applies and candidate is not chosen:
-                extra = slots - chosen.cost.slots(costs)
-                text += (
-                    f": {extra} more" if extra > 0 else ": no cheaper" if extra == 0 else f": {-extra} fewer"
-                )
+                extra = candidate.cost.instructions - chosen.cost.instructions
+                text += f": {abs(extra)} {'more' if extra > 0 else 'fewer'}" if extra else ": no fewer"
             if names.count(candidate.name) > 1:
                 text += f" ({candidate.reason})"
         elif candidate.strategy == "refuse":
@@ -68,7 +66,7 @@ def explanation_text(plan: Plan) -> str:
     verb = (
         "was asked for"
         if plan.forced
-        else "is the cheapest that applies"
+        else "takes the fewest instructions of those that apply"
         if chosen.applies
         else "is what is left"
     )
