@@ -183,3 +183,19 @@ def test_rounds_by_a_pattern_need_no_index():
     assert (counted["row_permute"], counted["byte_permute"]) == (4, 8)
     assert "shuffle" not in counted
     assert plan.cost.exchanges == plan.lower_bound == 4
+
+
+@pytest.mark.parametrize("strategy", ["exchange", "lean", "steps"])
+def test_the_catalogued_fp8_seam_of_gfx950(strategy):
+    name = "v_mfma_f32_16x16x128_f8f6f4"
+    plan = rearrange(f"{name}:D@e4m3^T", f"{name}:A", "gfx950", strategy)
+    assert opcodes(plan.chosen) == {"lane_swap": 8}
+
+
+def test_who_asks_for_an_exchange_gets_few_shuffles():
+    """Steps take fewer instructions here, but 12 shuffles where one hop takes 4."""
+    names = "mma.m16n8k32.s8:C@s8", "mma.m16n8k32.s8:B"
+    asked = rearrange(*names, "sm_80", "exchange", tile="32x16")
+    steps = rearrange(*names, "sm_80", "steps", tile="32x16")
+    assert asked.cost.exchanges == asked.one_hop_minimum == 4 < steps.cost.exchanges
+    assert steps.cost.instructions < asked.cost.instructions

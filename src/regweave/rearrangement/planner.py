@@ -112,7 +112,8 @@ def _choose(
 ) -> Candidate:
     """The cheapest of those that apply and were asked for, the simpler first; to refuse comes last.
 
-    Who asks for an exchange gets one that meets the one-hop minimum of exchanges, if there is one.
+    Who asks for an exchange gets one that meets the one-hop minimum of shuffles, if there is one. Fused
+    transposes and lane swaps are no shuffles.
     """
     if strategy == "auto":
         asked = [candidate for candidate in candidates if candidate.strategy != "refuse"]
@@ -125,7 +126,7 @@ def _choose(
     applicable = [candidate for candidate in asked if candidate.applies]
     if applicable:
         most = one_hop_minimum(relation.in_words) if strategy == "exchange" else None
-        few = [found for found in applicable if most is None or found.cost.exchanges <= most]
+        few = [found for found in applicable if most is None or _shuffles(found) <= most]
         return min(few or applicable, key=lambda candidate: _price(candidate, machine))
     if strategy == "refuse":
         return asked[0]
@@ -133,6 +134,11 @@ def _choose(
         return Candidate("refuse", None, f"no strategy applies: {asked[-1].reason}")
     raise UnsupportedError(f"strategy {strategy!r} does not apply: {asked[0].reason}", where="strategy",
                            fix="ask for another strategy, or for auto")  # fmt: skip
+
+
+def _shuffles(candidate: Candidate) -> int:
+    assert candidate.program is not None
+    return sum(times for step, times in candidate.program.walk() if step.opcode == "shuffle")
 
 
 def _price(candidate: Candidate, machine: WarpMachine) -> tuple[int, bool, int]:
