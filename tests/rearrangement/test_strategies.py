@@ -154,8 +154,8 @@ def test_packed_words_are_not_taken_apart_by_a_fold():
     assert (plan.strategy, plan.fold) == ("fold", (0, 2, 1, 3))  # the words stay whole
     apart = Layout("d", (2, 2), "f16", [[0, 2, 1, 3]], ("row", "column"))
     plan = rearrange(Layout("s", (2, 2), "f16", [[0, 1, 2, 3]]), apart)
-    assert (plan.strategy, plan.cost.exchanges, plan.cost.instructions) == ("exchange", 0, 2)
-    assert "put together from parts" in plan.explain()
+    # where k is no way out, registers are put together anew
+    assert (plan.strategy, plan.cost.byte_permutes, plan.cost.instructions) == ("identity", 2, 2)
 
 
 def test_packed_words_travel_whole():
@@ -196,7 +196,7 @@ def test_memory_is_the_answer_that_takes_fewest_instructions():
     assert rearrange(C, A, strategy="grouped", tile="16x32").form == "grouped"
 
 
-@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"picks", "grouped", "single-lane"}))
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"picks", "grouped", "single-lane", "producer"}))
 def test_any_strategy_can_be_forced_by_name(name):
     if name == "identity":
         with pytest.raises(
@@ -224,7 +224,7 @@ def test_explanations_list_everything_with_costs():
         "exchange (direct)",
         "exchange (lean)",
         "refuse",
-        "issue slots: 20 more",
+        "issue slots: 16 more",
     ):
         assert words in text
     assert (

@@ -23,7 +23,10 @@ from regweave.rearrangement.request import Request
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to carry a request out. Where it does not apply, `program` is None and `reason` says why."""
+    """One way to carry a request out. Where it does not apply, `program` is None and `reason` says why.
+
+    `relation` is what it carries out, where that is not the request's: a swap computes another layout.
+    """
 
     strategy: str
     form: str | None
@@ -32,6 +35,7 @@ class Candidate:
     cost: Cost = NO_COST
     matrix: CoordinationMatrix | None = None
     fold: Fold | None = None
+    relation: Relation | None = None
 
     @property
     def name(self) -> str:
@@ -49,37 +53,64 @@ def identity_candidate(request: Request, relation: Relation) -> Candidate:
     fold = find_identity(relation)
     if fold is None:
         return Candidate("identity", None, _why_no_identity(relation))
-    return _renaming("identity", "the layouts agree", request, relation, fold, Conditions(work_between=False))
+    return renaming("identity", None, "the layouts agree", request, relation, fold, Conditions())
 
 
-def fold_candidate(request: Request, relation: Relation, conditions: Conditions) -> Candidate:
-    """The next product sums over k in another order."""
+def fold_candidates(
+    request: Request, relation: Relation, conditions: Conditions
+) -> tuple[Candidate, Candidate]:
+    """The next product sums over k in another order, or the one before computes its result in another.
+
+    The first is the right fold, without a form of its own; the second the `left` one.
+    """
     if contraction_axis(request.destination) is None:
-        return Candidate("fold", None, f"{request.destination.name} has no contraction index k to permute")
+        return _no_fold(f"{request.destination.name} has no contraction index k to permute")
     fold = find_fold(relation)
     if fold is None:
-        return Candidate("fold", None, "no permutation of k makes every lane's own words the operand")
-    if fold.permutation == tuple(range(len(fold.permutation))):
-        return Candidate("fold", None, "there is nothing to permute: the identity does it")
+        return _no_fold("no permutation of k makes every lane's own words the operand")
+    if fold.trivial:
+        return _no_fold("there is nothing to permute: the identity does it")
+    reason = f"the next operand takes its k in the order {order_text(fold.permutation)}"
     forbidden = conditions.forbids(fold)
-    if forbidden is not None:
-        return Candidate("fold", None, f"illegal: {forbidden}")
-    period = _period(fold.permutation)
-    order = ",".join(str(k) for k in fold.permutation[:period])
-    reason = f"the next operand takes its k in the order {order} of every {period}"
-    return _renaming("fold", reason, request, relation, fold, conditions)
+    if forbidden is None:
+        right = renaming("fold", None, reason, request, relation, fold, conditions)
+    else:
+        right = Candidate("fold", None, f"illegal: {forbidden}")
+    axis = "columns" if fold.axis else "rows"
+    if not conditions.producer_free:
+        return right, Candidate("fold", "left", f"the product before computes its {axis} in a fixed order")
+    order = order_text(fold.producer_order)
+    reason = f"the product before computes its {axis} in the order {order}, bias, mask and residual with them"
+    return right, renaming("fold", "left", reason, request, relation, fold, conditions)
 
 
-def _renaming(
-    strategy: str, reason: str, request: Request, relation: Relation, fold: Fold, conditions: Conditions
+def _no_fold(reason: str) -> tuple[Candidate, Candidate]:
+    return Candidate("fold", None, reason), Candidate("fold", "left", reason)
+
+
+def order_text(permutation: tuple[int, ...]) -> str:
+    """A permutation by the block that repeats: `0,2,4,6,1,3,5,7 of every 8`."""
+    period = _period(permutation)
+    return ",".join(str(k) for k in permutation[:period]) + f" of every {period}"
+
+
+def renaming(
+    strategy: str,
+    form: str | None,
+    reason: str,
+    request: Request,
+    relation: Relation,
+    fold: Fold,
+    conditions: Conditions,
 ) -> Candidate:
-    """A candidate that only reads registers under other names."""
-    name = function_name(request.source, request.destination, strategy)
+    """A candidate that only reads registers, or parts of them, under other names."""
+    suffix = strategy if form is None else f"{strategy}_{form}"
+    name = function_name(request.source, request.destination, suffix)
     program = lower_fold(name, relation, fold, request.machine)
     if isinstance(program, str):
-        return Candidate(strategy, None, program)
+        return Candidate(strategy, form, program)
     moves = _tuple_moves(request, relation, fold, conditions)
-    return Candidate(strategy, None, reason, program, cost_of(program, moves), fold=fold)
+    return Candidate(strategy, form, reason, program, cost_of(program, moves), fold=fold)
 
 
 def _tuple_moves(request: Request, relation: Relation, fold: Fold, conditions: Conditions) -> int:
@@ -87,11 +118,20 @@ def _tuple_moves(request: Request, relation: Relation, fold: Fold, conditions: C
     if relation.packing is not None or conditions.work_between:
         return 0
     per_register = request.destination.element_type.per_register
-    registers = [item // per_register for item in words_of(fold.items, relation)[::per_register]]
+    items = words_of(fold.items, relation)
+    words = [items[first : first + per_register] for first in range(0, len(items), per_register)]
+    # registers that are put together from parts are written where they are needed
+    registers = [word[0] // per_register if _whole(word, per_register) else -1 for word in words]
     size = request.tuple_registers
     tuples = [registers[first : first + size] for first in range(0, len(registers), size)]
     in_place = (held == list(range(held[0], held[0] + len(held))) and held[0] % size == 0 for held in tuples)
-    return sum(len(held) for held, kept in zip(tuples, in_place, strict=True) if not kept)
+    moved = (held for held, kept in zip(tuples, in_place, strict=True) if not kept)
+    return sum(register >= 0 for held in moved for register in held)
+
+
+def _whole(word: tuple[int, ...], size: int) -> bool:
+    """Whether these items are one register as it stands."""
+    return word[0] % size == 0 and word == tuple(range(word[0], word[0] + len(word)))
 
 
 def _period(permutation: tuple[int, ...]) -> int:

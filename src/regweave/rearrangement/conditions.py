@@ -20,20 +20,25 @@ class Conditions:
 
     `order_promised`: the order of summation over k was promised. `block`: k may only be permuted inside
     blocks of this many (scale blocks; 4 for 2:4 sparsity). `work_between`: element-wise work between the
-    products writes new registers, so that operand tuples can be built in place.
+    products writes new registers, so that operand tuples can be built in place. `producer_free`: the product
+    before can compute its result in another order, its other operand, bias, mask and residual permuted
+    alike. `swap_allowed`: either product may be computed transposed, which turns around what it takes and
+    gives; a strategy asked for by name needs no such leave.
     """
 
     other_operand_fixed: bool = False
     order_promised: bool = False
     block: int | None = None
     work_between: bool = False
+    producer_free: bool = False
+    swap_allowed: bool = False
 
     def __post_init__(self) -> None:
         if self.block is not None and (not isinstance(self.block, int) or self.block < 1):
             raise InputError(f"blocks of {self.block!r} along k", expected="a whole number of at least 1")
 
     def forbids(self, fold: Fold) -> str | None:
-        """Why `fold` is not legal here, or None."""
+        """Why a right `fold`, into the next product's other operand, is not legal here, or None."""
         if self.order_promised:
             return "the order of summation over k is promised"
         if self.other_operand_fixed:

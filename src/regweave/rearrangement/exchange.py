@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from regweave.errors import UnsupportedError
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Array, Memory, Program, ProgramBuilder, Value
+from regweave.rearrangement.assembling import assemble
 from regweave.rearrangement.expressions import Expression, lower_expression
 from regweave.rearrangement.fixed_moves import Move, fixed_move
 from regweave.rearrangement.folds import Fold
@@ -111,17 +113,21 @@ def lower_fold(name: str, relation: Relation, fold: Fold, machine: WarpMachine) 
     relation = relation.in_words
     size = relation.destination.element_type.per_register
     groups = [items[first : first + size] for first in range(0, len(items), size)]
-    per_source = relation.source.element_type.per_register
-    if relation.packing is None:
-        for register, group in enumerate(groups):
-            if group[0] % per_source or list(group) != list(range(group[0], group[0] + len(group))):
-                return f"register {register} would have to be put together from parts of others"
     builder = program_builder(name, relation, len(groups), machine)
-    return finish(
-        builder,
-        relation,
-        {number: word_value(builder, relation, group) for number, group in enumerate(groups)},
-    )
+    if relation.packing is not None:
+        words = [word_value(builder, relation, group) for group in groups]
+    else:
+        bits = relation.destination.element_type.bits
+        held = {
+            item: (word_value(builder, relation, [item - item % size]), item % size * bits)
+            for group in groups
+            for item in group
+        }
+        try:
+            words = assemble(builder, groups, held, bits)
+        except UnsupportedError as error:
+            return error.what
+    return finish(builder, relation, dict(enumerate(words)))
 
 
 def words_of(items: Sequence[int], relation: Relation) -> tuple[int, ...]:

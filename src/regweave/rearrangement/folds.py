@@ -30,12 +30,31 @@ from regweave.rearrangement.relation import Relation
 class Fold:
     """`items[d]`: the source item that is read as destination item d, in every lane.
 
-    `permutation[position]` is the true index along `axis` (0 rows, 1 columns) that a position then holds.
+    `permutation[position]` is the true index along `axis` (0 rows, 1 columns) that a position then holds: the
+    order of k in which the next product takes its other operand. The same registers can also be had by
+    reordering the product before, see `producer_order`.
     """
 
     items: tuple[int, ...]
     permutation: tuple[int, ...]
     axis: int
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it permutes nothing."""
+        return self.permutation == tuple(range(len(self.permutation)))
+
+    @property
+    def producer_order(self) -> tuple[int, ...]:
+        """The true index that the product before must compute at each index of its result (a left fold).
+
+        If row p of the next operand reads what lies at `permutation[p]`, then p must be computed there:
+        0, 2, 4, 6, 1, 3, 5, 7 is undone by columns 0, 4, 1, 5, 2, 6, 3, 7 of the producer's B, and of
+        its bias, mask and residual.
+        """
+        order = np.empty(len(self.permutation), dtype=np.int64)
+        order[list(self.permutation)] = np.arange(len(self.permutation))
+        return tuple(order.tolist())
 
     def destination(self, layout: Layout) -> Layout:
         """What the destination's slots hold after the fold: `layout` with its axis permuted."""
@@ -68,7 +87,13 @@ def find_fold(relation: Relation) -> Fold | None:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return None
-    search = _Search(relation, axis)
+    size = relation.destination.element_type.per_register if relation.packing is None else 1
+    # whole registers first; then their parts, which byte permutes put together
+    return next((fold for each in dict.fromkeys((size, 1)) if (fold := _fold(relation, axis, each))), None)
+
+
+def _fold(relation: Relation, axis: int, size: int) -> Fold | None:
+    search = _Search(relation, axis, size)
     for d in search.by_lowest_position():
         if search.items[d] < 0 and not any(search.take(d, s) for s in search.choices(d)):
             return None
@@ -76,16 +101,18 @@ def find_fold(relation: Relation) -> Fold | None:
 
 
 class _Search:
-    """The assignment so far: `items[d]` a source item, `settled[position]` a true index; -1 where open."""
+    """The assignment so far: `items[d]` a source item, `settled[position]` a true index; -1 where open.
 
-    def __init__(self, relation: Relation, axis: int) -> None:
+    `size` items stay together: those of one register, or 1 where registers are put together anew.
+    """
+
+    def __init__(self, relation: Relation, axis: int, size: int) -> None:
         source, destination = relation.source, relation.destination
         here = np.divmod(source.table, source.shape[1])
         there = np.divmod(destination.table, destination.shape[1])
         self.trues, self.positions = here[axis], there[axis]
         self.source_others, self.others = here[1 - axis], there[1 - axis]
-        # items that must stay together: those of one register, unless they are packed on the way
-        self.size = destination.element_type.per_register if relation.packing is None else 1
+        self.size = size
         self.items = np.full(destination.items, -1)
         self.settled = np.full(destination.shape[axis], -1)
 

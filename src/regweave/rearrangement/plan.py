@@ -115,7 +115,15 @@ class Plan:
     def fold(self) -> tuple[int, ...] | None:
         """The true k at each position of the next operand if the strategy is a fold; None otherwise."""
         chosen = self.chosen
-        return chosen.fold.permutation if chosen.strategy == "fold" and chosen.fold is not None else None
+        if chosen.fold is None or chosen.fold.trivial or chosen.form == "left":
+            return None
+        return chosen.fold.permutation
+
+    @property
+    def producer_order(self) -> tuple[int, ...] | None:
+        """The true index that the product before must compute at each index, for a left fold; else None."""
+        left = self.chosen.fold is not None and self.chosen.form == "left"
+        return self.chosen.fold.producer_order if left and self.chosen.fold is not None else None
 
     def verify(self) -> Plan:
         """Prove the plan once more, on every slot; VerificationError naming the first slot that is wrong.
@@ -202,6 +210,11 @@ class Plan:
         if self.fold is not None:
             lines.append(
                 "Row p of the next operand's tile must hold true k = " + ", ".join(map(str, self.fold)) + "."
+            )
+        if self.producer_order is not None:
+            order = ", ".join(map(str, self.producer_order))
+            lines.append(
+                f"The product before must compute, at each k of this tile in turn, true k = {order}."
             )
         if self.cost.exchanges:
             lines.append(f"All {self.machine.lanes} lanes of the warp must call it together.")

@@ -15,7 +15,7 @@ from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.bounds import one_hop_minimum
-from regweave.rearrangement.candidates import Candidate, fold_candidate, identity_candidate
+from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.exchanges import exchange_candidates
 from regweave.rearrangement.matrix import preliminary_matrix
@@ -27,11 +27,15 @@ from regweave.rearrangement.relation import Relation, relate
 from regweave.rearrangement.request import read_request
 from regweave.rearrangement.shared import FORMS, shared_candidates
 from regweave.rearrangement.stepwise import stepwise_candidates
+from regweave.rearrangement.swap import FORMS as SWAP_FORMS
+from regweave.rearrangement.swap import swap_candidates
 
 # what a person may ask for -> the (strategy, form) pairs that answer it
 STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
     "identity": (("identity", None),),
-    "fold": (("fold", None),),
+    "fold": (("fold", None), ("fold", "left")),
+    "swap": tuple(("swap", form) for form in SWAP_FORMS),
+    **{form: (("swap", form),) for form in SWAP_FORMS},
     "exchange": (("exchange", "direct"), ("exchange", "lean"), ("exchange", "steps"), ("exchange", "picks")),
     "direct": (("exchange", "direct"),),
     "lean": (("exchange", "lean"), ("exchange", "steps")),
@@ -41,6 +45,8 @@ STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
     **{form: (("shared", form),) for form in FORMS},
     "refuse": (("refuse", None),),
 }
+
+SWAPS = ("swap", *SWAP_FORMS)
 
 
 def rearrange(
@@ -81,7 +87,8 @@ def rearrange(
     in_steps = () if isinstance(problem, str) else stepwise_candidates(request, problem.relation, most)
     candidates = (
         identity_candidate(request, relation),
-        fold_candidate(request, relation, surroundings),
+        *fold_candidates(request, relation, surroundings),
+        *swap_candidates(source, destination, request, surroundings, asked=strategy in SWAPS),
         direct,
         lean,
         *in_steps,
@@ -90,10 +97,11 @@ def rearrange(
         Candidate("refuse", None, "kept apart: the result goes through memory"),
     )
     chosen = _choose(candidates, strategy, relation, request.machine)
+    carried_out = chosen.relation or relation
     prove_candidate(chosen, relation)
     shown = lean if chosen is lean or chosen in in_steps else direct
     return Plan(
-        relation,
+        carried_out,
         request.machine,
         surroundings,
         None if isinstance(problem, str) else problem.group,

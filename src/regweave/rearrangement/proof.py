@@ -38,7 +38,7 @@ def prove_candidate(candidate: Candidate, relation: Relation) -> None:
     """Prove the program of a candidate, if it has one; VerificationError naming the first wrong slot."""
     if candidate.program is None:
         return
-    fold = candidate.fold
+    fold, relation = candidate.fold, candidate.relation or relation
     holds = None if fold is None else in_words(fold.destination(relation.destination))
     prove(candidate.program, relation.in_words, holds)
 

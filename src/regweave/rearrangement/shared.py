@@ -17,9 +17,7 @@ anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -27,25 +25,18 @@ from regweave.errors import UnsupportedError
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Memory, Program, ProgramBuilder, Value
 from regweave.rearrangement.addressing import lower_addresses
+from regweave.rearrangement.assembling import Held, assemble
 from regweave.rearrangement.candidates import Candidate, function_name
 from regweave.rearrangement.cost import cost_of
 from regweave.rearrangement.exchange import program_builder, result_value, word_value
 from regweave.rearrangement.matrix_rows import MATRICES
-from regweave.rearrangement.networks import find_network
 from regweave.rearrangement.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.trials import own_passage, trial_passage
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
-_ANY = -1
-
-# item -> the word that holds it and the bit at which it lies there
-Held: TypeAlias = dict[int, tuple[Value, int]]
 
 
 def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
@@ -168,7 +159,7 @@ def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage)
     for item in range(relation.source.items):
         register, part = divmod(item, per_word)
         held[item] = word_value(builder, relation, [register * per_word]), part * unit
-    words = iter(_assemble(builder, [chunk for row in chunks for chunk in row], held, unit))
+    words = iter(assemble(builder, [chunk for row in chunks for chunk in row], held, unit))
     return [[next(words) for _ in row] for row in chunks]
 
 
@@ -176,63 +167,4 @@ def _results(builder: ProgramBuilder, relation: Relation, loaded: Held) -> list[
     unit = relation.destination.element_type.bits
     per_word, items = WORD // unit, relation.destination.items
     wanted = [range(first, min(first + per_word, items)) for first in range(0, items, per_word)]
-    return _assemble(builder, wanted, loaded, unit)
-
-
-def _assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Held, unit: int) -> list[Value]:
-    """Words of the wanted items from the words that hold them, by byte permutes where parts move.
-
-    Bytes of `held` words are numbered 4 * word + byte. Elements of half a byte move with their neighbours.
-    """
-    values = list(dict.fromkeys(value for value, _ in held.values()))
-    number = {value: index for index, value in enumerate(values)}
-    demands = []
-    for items in wanted:
-        demand = [_ANY] * 4
-        for place, item in enumerate(items):
-            value, at = held[item]
-            for part in range(0, unit, 8):
-                byte, found = (place * unit + part) // 8, number[value] * 4 + (at + part) // 8
-                if at % 8 != place * unit % 8 or demand[byte] not in (_ANY, found):
-                    raise UnsupportedError("elements of half a byte would have to be taken apart")
-                demand[byte] = found
-        demands.append(tuple(demand))
-    results = {index: values[row[0] // 4] for index, row in enumerate(demands) if _straight(row)}
-    for outputs in _independent({index: row for index, row in enumerate(demands) if index not in results}):
-        rows = [demands[output] for output in outputs]
-        inputs = sorted({byte // 4 for row in rows for byte in row if byte >= 0})
-        place = {value * 4 + byte: at * 4 + byte for at, value in enumerate(inputs) for byte in range(4)}
-        local = np.array([[[place.get(byte, _ANY) for byte in row]] for row in rows])
-        made = _network(builder, local, [values[value] for value in inputs])
-        results.update(zip(outputs, made, strict=True))
-    return [results[index] for index in range(len(wanted))]
-
-
-def _straight(demand: Sequence[int]) -> bool:
-    """Whether it is a whole word as it stands, as far as it matters."""
-    return all(byte in (_ANY, demand[0] + place) for place, byte in enumerate(demand)) and demand[0] % 4 == 0
-
-
-def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """Outputs in sets that share no input."""
-    sets: list[tuple[set[int], list[int]]] = []
-    for output, demand in demands.items():
-        inputs, outputs = {byte // 4 for byte in demand if byte >= 0}, [output]
-        apart = []
-        for known in sets:
-            if known[0].isdisjoint(inputs):
-                apart.append(known)
-            else:
-                inputs, outputs = known[0] | inputs, known[1] + outputs
-        sets = [*apart, (inputs, outputs)]
-    return [outputs for _, outputs in sets]
-
-
-def _network(builder: ProgramBuilder, demands: NDArray[np.int64], inputs: Sequence[Value]) -> list[Value]:
-    network = find_network(demands, len(inputs))
-    values = list(inputs)
-    for node in network.nodes:
-        picks = (max(int(pick), 0) << 4 * place for place, pick in enumerate(node.picks[0]))
-        selector = builder.constant(sum(picks))
-        values.append(builder.step("byte_permute", (values[node.low], values[node.high], selector)))
-    return [values[at] for at in network.outputs]
+    return assemble(builder, wanted, loaded, unit)
