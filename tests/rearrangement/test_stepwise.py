@@ -190,6 +190,7 @@ def test_the_catalogued_fp8_seam_of_gfx950(strategy):
     name = "v_mfma_f32_16x16x128_f8f6f4"
     plan = rearrange(f"{name}:D@e4m3^T", f"{name}:A", "gfx950", strategy)
     assert opcodes(plan.chosen) == {"lane_swap": 8}
+    assert plan.rounds == plan.cost.exchanges == 8
 
 
 def test_who_asks_for_an_exchange_gets_few_shuffles():

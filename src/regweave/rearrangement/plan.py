@@ -98,8 +98,11 @@ class Plan:
 
     @property
     def rounds(self) -> int:
-        """Rounds in which each copy of the group exchanges words; 0 for a strategy that exchanges nothing."""
-        return self.chosen.matrix.rounds if self.chosen.matrix is not None else 0
+        """Rounds in which each copy of the group exchanges words; 0 for a strategy that exchanges nothing.
+
+        An exchange in steps has no matrix: each of its exchanges counts.
+        """
+        return self.chosen.matrix.rounds if self.chosen.matrix is not None else self.cost.exchanges
 
     @cached_property
     def lower_bound(self) -> int:
