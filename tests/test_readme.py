@@ -26,6 +26,15 @@ def test_the_python_example_runs(capsys):
     assert "64" in capsys.readouterr().out
 
 
+def test_the_example_of_seams_runs(capsys):
+    names = {}
+    example = next(block for block in PYTHON if "chain_layouts" in block)
+    exec(compile(example, "README.md", "exec"), names)
+    assert "swap" in capsys.readouterr().out
+    assert names["plan"].strategy == "exchange"
+    assert "__shfl_sync" in names["code"]
+
+
 @pytest.mark.models
 def test_the_model_example_runs(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -38,7 +47,9 @@ def test_the_model_example_runs(capsys, monkeypatch, tmp_path):
     assert (tmp_path / "fused" / "report.html").exists()
 
 
-@pytest.mark.parametrize(("command", "output"), [pair for pair in CONSOLE if "rearrange" in pair[0]])
+@pytest.mark.parametrize(
+    ("command", "output"), [pair for pair in CONSOLE if pair[0].split()[1] in ("rearrange", "layout")]
+)
 def test_the_drawing_is_what_the_command_prints(command, output, capfd):
     words = shlex.split(command)
     assert words[0] == "regweave"

@@ -13,6 +13,7 @@ from regweave import InputError, UnsupportedError
 from regweave.devices import cuda, hip, opencl
 from regweave.interop import export_plan
 from regweave.interop.probes import plan_probes
+from regweave.rearrangement import Conditions
 
 PAIRS = {
     "tf32 fold": ("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80", "fold"),
@@ -23,6 +24,8 @@ PAIRS = {
     "e4m3": ("mma.m16n8k32.e4m3:C", "mma.m16n8k32.e4m3:A", "sm_89", "exchange"),
     "f64": ("mma.m8n8k4.f64:C", "mma.m8n8k4.f64:A", "sm_80", "exchange"),
     "wave64": ("v_mfma_f32_32x32x8_f16:D", "v_mfma_f32_32x32x8_f16:A", "gfx942", "exchange"),
+    "swap": ("mma.m16n8k16.f16:C", "mma.m16n8k16.f16:B", "sm_80", "swap"),
+    "shared": ("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80", "shared"),
     "wave64 swap": ("v_mfma_f32_32x32x8_f16:D^T", "v_mfma_f32_32x32x8_f16:A", "gfx942", "identity"),
 }
 
@@ -88,7 +91,7 @@ def test_permuted_weights_give_the_same_product(run_c, tmp_path):
     order = np.concatenate([np.asarray(plan.fold) + tile for tile in range(0, 24, 8)])
     assert (x[:, order] @ permute(w) == x @ w).all()
     assert (permute(w.T, axis=1) == permute(w).T).all()
-    with pytest.raises(ValueError, match="12 positions along k, expected a multiple of 8"):
+    with pytest.raises(ValueError, match="12 positions, expected a multiple of 8"):
         permute(w[:12])
     function = f"{plan.chosen.program.name}_permute_weights"
     given = [int(number) for number in w.ravel()]
@@ -106,6 +109,17 @@ int main(void) {{
     code, text = run_c(tmp_path, source)
     assert code == 0
     assert (np.array(text.split(), dtype=int).reshape(w.shape) == permute(w)).all()
+
+
+def test_a_left_fold_permutes_the_product_before(run_c, tmp_path):
+    conditions = Conditions(producer_free=True, other_operand_fixed=True)
+    plan = regweave.rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", conditions=conditions)
+    assert (plan.strategy, plan.form, plan.fold) == ("fold", "left", None)
+    paths = plan.export(tmp_path)
+    permute = runpy.run_path(str(one(paths, "_weights.py")))["permute_weights"]
+    weights = np.arange(16).reshape(2, 8)
+    assert permute(weights).tolist() == weights[:, list(plan.producer_order)].tolist()
+    assert run_c(tmp_path, one(paths, "_selftest.c"))[0] == 0
 
 
 def inlined(paths, ending):

@@ -29,6 +29,8 @@ def rearrange_command(
     order_promised: bool = False,
     work_between: bool = False,
     block: int | None = None,
+    producer_free: bool = False,
+    swap_allowed: bool = False,
     json: bool = False,
 ) -> None:
     """Show how data moves between the registers of a warp from one layout to another.
@@ -60,6 +62,10 @@ def rearrange_command(
         Element-wise work stands between the two products.
     block:
         k may only be permuted inside blocks of this many.
+    producer_free:
+        The product before can compute its columns in another order.
+    swap_allowed:
+        Either product may be computed transposed.
     json:
         Print the plan as one JSON document on stdout.
     """
@@ -70,6 +76,8 @@ def rearrange_command(
         order_promised=order_promised,
         block=block,
         work_between=work_between,
+        producer_free=producer_free,
+        swap_allowed=swap_allowed,
     )
     plan = rearrange(
         read_layout(source), read_layout(destination), machine, strategy, tile=tile, conditions=conditions

@@ -24,6 +24,10 @@ from regweave.interop.selftest import device_text, opencl_text, simulated_text
 from regweave.interop.weights import c_text, numpy_text
 from regweave.rearrangement import Plan
 
+# whose weights a fold permutes
+_NEXT = "The weights of the next product, permuted along k (their rows)."
+_BEFORE = "The weights of the product before, permuted along their columns; bias, mask and residual alike."
+
 
 def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Write the plan's header (x86: its assembly), self-tests, document, and a fold's permuted weights.
@@ -42,8 +46,11 @@ def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         {f"{name}.h": header_text(plan, program)} if gpu else {f"{name}.s": plan.emit()}
     )
     if plan.fold is not None:
-        files[f"{name}_weights.h"] = c_text(name, plan.fold, words)
-        files[f"{name}_weights.py"] = numpy_text(name, plan.fold, words)
+        files[f"{name}_weights.h"] = c_text(name, plan.fold, words, _NEXT)
+        files[f"{name}_weights.py"] = numpy_text(plan.fold, 0, words, _NEXT)
+    elif plan.producer_order is not None:
+        files[f"{name}_weights.h"] = c_text(name, plan.producer_order, words, _BEFORE)
+        files[f"{name}_weights.py"] = numpy_text(plan.producer_order, 1, words, _BEFORE)
     files[f"{name}_selftest.c"] = simulated_text(program, probes, words)
     if gpu:
         files[f"{name}_selftest.cu"] = device_text(program, probes, words, f"{name}.h")

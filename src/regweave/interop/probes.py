@@ -36,7 +36,7 @@ def plan_probes(plan: Plan, program: Program) -> Probes:
     """The probes of a plan, warp after warp."""
     relation = plan.relation.in_words
     fold = plan.chosen.fold
-    holds = relation.destination if fold is None else in_words(fold.destination(plan.destination))
+    holds = relation.destination if fold is None else in_words(fold.destination(plan.relation.destination))
     threads = program.lanes * program.warps
     bits = used_bits(holds.items, holds.element_type)
     given, wanted, cares = [], [], []

@@ -10,11 +10,11 @@ from __future__ import annotations
 import textwrap
 
 
-def numpy_text(name: str, order: tuple[int, ...], words: str) -> str:
-    """A module with `permute_weights(weights, axis=0)`; `words` say which plan it belongs to."""
+def numpy_text(order: tuple[int, ...], axis: int, words: str, purpose: str) -> str:
+    """A module with `permute_weights(weights, axis)`; `words` name the plan, `purpose` the weights."""
     return f'''"""{words}
 
-The weights of the next product, permuted along k for a fold.
+{purpose}
 """
 
 import numpy as np
@@ -22,36 +22,36 @@ import numpy as np
 ORDER = np.array([{", ".join(map(str, order))}])
 
 
-def permute_weights(weights, axis=0):
-    """A copy of `weights` whose position p along `axis` (k) holds true k = ORDER[p], tile by tile.
+def permute_weights(weights, axis={axis}):
+    """A copy of `weights` whose position p along `axis` holds what was at ORDER[p], tile by tile.
 
     Raises ValueError if the length of that axis is no multiple of {len(order)}.
     """
     weights = np.asarray(weights)
     length = weights.shape[axis]
     if length % len(ORDER):
-        raise ValueError(f"{{length}} positions along k, expected a multiple of {{len(ORDER)}}")
+        raise ValueError(f"{{length}} positions, expected a multiple of {{len(ORDER)}}")
     tiles = np.arange(0, length, len(ORDER))
     return np.take(weights, (tiles[:, None] + ORDER).ravel(), axis=axis)
 '''
 
 
-def c_text(name: str, order: tuple[int, ...], words: str) -> str:
+def c_text(name: str, order: tuple[int, ...], words: str, purpose: str) -> str:
     """A header with `int NAME_permute_weights(given, permuted, outer, length, inner_bytes)`."""
     guard = f"{name.upper()}_WEIGHTS_H"
     numbers = textwrap.fill(
         ", ".join(map(str, order)), 100, initial_indent=" " * 8, subsequent_indent=" " * 8
     )
     return f"""// {words}
-// The weights of the next product, permuted along k for a fold.
+// {purpose}
 #ifndef {guard}
 #define {guard}
 
 #include <stddef.h>
 #include <string.h>
 
-// `given` is an array [outer][length][inner_bytes] with k along its middle axis. Position p of `permuted`,
-// which must be other memory, receives true k = order[p], tile by tile. Returns 0, or -1 if `length` is no
+// `given` is an array [outer][length][inner_bytes] permuted along its middle axis. Position p of `permuted`,
+// which must be other memory, receives what was at order[p], tile by tile. Returns 0, or -1 if `length` is no
 // multiple of {len(order)}.
 static inline int {name}_permute_weights(
     const void *given, void *permuted, size_t outer, size_t length, size_t inner_bytes) {{

@@ -24,7 +24,7 @@ it is called *swap*.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -151,7 +151,8 @@ def chain_layouts(
         )
     target = _target(products, machine)
     instructions = [_instruction(name, target) for name in products]
-    around = Conditions(work_between=True) if conditions is None else conditions
+    # transposed products are decided on here, for the chain as a whole
+    around = Conditions(work_between=True) if conditions is None else replace(conditions, swap_allowed=False)
     choice = _Choice(target, strategy, around)
     start = _Price(0, 0.0, 0.0, 0)
     ways = [_Way(start._replace(transposed=int(turned)), (turned,), ()) for turned in _ORIENTATIONS]

@@ -43,6 +43,7 @@ def plan_document(plan: Plan, target: str | None = None) -> dict[str, Any]:
         "language": target or plan.language,
         "tile": list(plan.source.shape),
         "form": plan.form,
+        "producer_order": None if plan.producer_order is None else list(plan.producer_order),
         "reason": plan.chosen.reason,
         "instructions": plan.cost.instructions,
         "issue_slots": plan.cost.slots(plan.machine.costs),

@@ -108,8 +108,8 @@ def matrix_text(matrix: CoordinationMatrix) -> str:
 
 
 def _exchange(plan: Plan) -> list[str]:
-    if plan.group is None or plan.preliminary is None or plan.matrix is None:
-        return ["No exchange of whole registers exists for this pair, so there is no coordination matrix."]
+    if plan.group is None or plan.matrix is None:
+        return ["No exchange in rounds exists for this pair, so there is no coordination matrix."]
     group = plan.group
     lines = [f"Group: lanes {_numbers(group.lanes)} x registers {_numbers(group.registers)}"]
     for what, offsets in (("lanes", group.lane_offsets), ("registers", group.register_offsets)):
@@ -124,12 +124,19 @@ def _exchange(plan: Plan) -> list[str]:
     return [
         "\n".join(lines),
         "Entries (p,q,r): take word q of lane p, keep it as word r; one column per round.",
-        "Preliminary matrix: every lane fills its registers in order (* asked twice in one round)\n\n"
-        + _indented(matrix_text(plan.preliminary).splitlines()),
+        *_preliminary(plan),
         f"Coordination matrix H, without conflicts{unused}\n\n"
         + _indented(matrix_text(plan.matrix).splitlines()),
         *([expressions] if expressions else []),
     ]
+
+
+def _preliminary(plan: Plan) -> list[str]:
+    """The matrix of registers filled in order; words that are packed on the way have no such order."""
+    if plan.preliminary is None:
+        return []
+    heading = "Preliminary matrix: every lane fills its registers in order (* asked twice in one round)"
+    return [f"{heading}\n\n" + _indented(matrix_text(plan.preliminary).splitlines())]
 
 
 def _expressions(plan: Plan) -> str:
