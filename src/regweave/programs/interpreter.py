@@ -116,11 +116,20 @@ class _Run:
             instruction = self.program.instruction(step.symbol)
             assert instruction is not None
             return multiply(instruction, operands)
+        if step.opcode == "pick":
+            return self.pick(step, operands)
         if step.opcode == "barrier":
             for state in self.memories.values():
                 state.order(step.symbol)
             return ()
         return self.access(step, operands, active)
+
+    def pick(self, step: Step, operands: tuple[Any, ...]) -> NDArray[Any]:
+        """Pieces of two vectors: a lane holds several if there are more places than lanes."""
+        vectors = np.stack(operands).reshape(2, -1, self.program.lanes)
+        pieces = vectors.view(f"u{4 * self.program.lanes // len(step.numbers)}")
+        picked = np.concatenate([pieces[0], pieces[1]], axis=1)[:, list(step.numbers)]
+        return np.ascontiguousarray(picked).view(np.uint32).ravel()
 
     def access(self, step: Step, operands: tuple[Any, ...], active: NDArray[np.bool_]) -> tuple[Any, ...]:
         state, store = self.memories[step.symbol], step.opcode.endswith("_store")

@@ -117,12 +117,6 @@ def _byte_permute(low: NDArray[Any], high: NDArray[Any], selector: NDArray[Any])
     return result.astype(np.uint32)
 
 
-def _pick(low: NDArray[Any], high: NDArray[Any], places: tuple[int, ...]) -> NDArray[Any]:
-    """Pieces of two vectors: as many as there are places, which count through `low` and then `high`."""
-    pieces = np.concatenate([low, high]).view(f"u{4 * low.size // len(places)}")
-    return pieces[list(places)].view(np.uint32)
-
-
 def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         return function(*(word.view(np.float32) for word in words)).view(np.uint32)
@@ -188,7 +182,7 @@ OPCODES = {
                 ("pack_e5m2fnuz", "f32", E5M2FNUZ),
             )
         ),
-        Opcode("pick", _TWO, ("b32",), "shuffle", lambda v, n: _pick(*v, n), ("place...",), collective=True),
+        Opcode("pick", _TWO, ("b32",), "shuffle", None, ("place...",), collective=True),
         Opcode("byte_permute", ("b32", *_TWO), ("b32",), "permute", lambda v, n: _byte_permute(*v)),
         Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),
         Opcode("add_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.add, v)),
