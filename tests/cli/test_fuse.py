@@ -99,10 +99,14 @@ def test_what_is_kept_apart_is_not_fused(model, capfd):
     assert [c for c in report["cascades"] if c["decision"] == "fused"] == []
 
 
-def test_seams_on_a_gpu(model, capfd):
-    words = ["fuse", str(model), "--dim", "N=64", "--machine", "sm_80", "--dtype", "tf32"]
+@pytest.mark.parametrize(
+    ("machine", "dtype", "strategy"),
+    [("sm_80", "tf32", "fold"), ("gfx942", "f16", "swap"), ("sm_89", "fp8", "fold")],
+)
+def test_seams_on_a_gpu(machine, dtype, strategy, model, capfd):
+    words = ["fuse", str(model), "--dim", "N=64", "--machine", machine, "--dtype", dtype]
     (cascade,) = document_of(words, capfd)["cascades"]
-    assert [seam["strategy"] for seam in cascade["seams"]] == ["fold"]
+    assert [seam["strategy"] for seam in cascade["seams"]] == [strategy]
 
 
 def test_the_table_is_the_answer_and_the_talk_is_not(model, capfd):

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from regweave.cli.names import MachineName, StrategyName
 from regweave.cli.output import plain_values, print_answer, print_document, talk_console, talk_of
 from regweave.errors import InputError
 
@@ -27,9 +28,9 @@ def fuse_command(
     dim: tuple[str, ...] = (),
     fuse: tuple[str, ...] = (),
     apart: tuple[str, ...] = (),
-    strategy: str | None = None,
+    strategy: StrategyName | None = None,
     tune: bool = False,
-    machine: str | None = None,
+    machine: MachineName | None = None,
     dtype: str | None = None,
     out: Path | None = None,
     all: bool = False,
@@ -54,9 +55,9 @@ def fuse_command(
     tune:
         Decide by measuring both forms of each candidate, not by the cost model alone.
     machine:
-        Also show each seam's rearrangement on this GPU, for example sm_80; needs --dtype.
+        Also show each seam's rearrangement on this GPU, for example sm_80 or gfx942; needs --dtype.
     dtype:
-        Data type of the products on --machine: tf32, f16 or bf16.
+        Data type of the products on --machine: tf32, f16, bf16, f64, s8, fp8, or another that it multiplies.
     out:
         Write the kernels' assembly with register maps, report.json and report.html into this folder.
     all:
