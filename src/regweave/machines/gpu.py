@@ -133,7 +133,9 @@ class WarpMachine(Machine):
     The first register class holds the lanes' data. `shuffle_widths` are the segment sizes that an exchange
     can be confined to without extra work, `packings` the opcodes of the conversions that it has, `exchanges`
     those of its ways to move words between lanes. `opcode_costs` are the issue slots of single opcodes where
-    `costs`, which speaks of kinds of steps, is wrong for them. Shared memory has `shared_banks` banks of 32
+    `costs`, which speaks of kinds of steps, is wrong for them. `selector_slots` are those that a byte permute
+    takes on top where its selector is neither a constant nor put together from choices among constants,
+    because the instruction wants it in another form. Shared memory has `shared_banks` banks of 32
     bits and serves `shared_widths` bytes per lane at a time. `shared_phases` names, for ("load" or "store",
     bytes), the lanes whose xor combinations are served together first, where they are not simply the next
     ones; other phases are the same lanes moved by an xor. `picks` are what a vector machine takes of two
@@ -152,6 +154,7 @@ class WarpMachine(Machine):
     layouts: OnDemand[Layout] = field(default_factory=lambda: OnDemand({}))
     opcode_costs: Mapping[str, int] = field(default_factory=dict)
     shared_phases: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    selector_slots: int = 0
     picks: Picks | None = None
 
     def __post_init__(self) -> None:

@@ -22,14 +22,23 @@ import numpy as np
 
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Program, ProgramBuilder, Value
+from regweave.rearrangement.choices import chosen_constants
 from regweave.rearrangement.exchange import find_indexing, finish, program_builder, word_value
-from regweave.rearrangement.expressions import Expression, lower_expression
+from regweave.rearrangement.expressions import (
+    Binary,
+    Constant,
+    Expression,
+    Select,
+    expression_cost,
+    lower_expression,
+)
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.networks import Network
 from regweave.rearrangement.parts import Contents
 from regweave.rearrangement.predicates import find_predicate
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.synthesis import synthesise
+from regweave.rearrangement.tables import Table
 from regweave.rearrangement.travel import Travel
 
 if TYPE_CHECKING:
@@ -106,9 +115,33 @@ class _Lowering:
         if bool((values == values[0]).all()):
             return self._builder.constant(int(values[0]))
         table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]
-        found = synthesise(table, _SELECTOR_BITS, self._machine.costs, tuple(self._known))
+        found = self._selector_expression(table)
         self._known[found] = None
         return lower_expression(found, self._builder)
+
+    def _selector_expression(self, table: Sequence[int | None]) -> Expression:
+        """The cheapest expression, seen with the form in which the machine takes selectors."""
+        costs, known = self._machine.costs, tuple(self._known)
+        found = [synthesise(table, _SELECTOR_BITS, costs, known)]
+        if self._machine.selector_slots:
+            found += chosen_constants(Table(tuple(table), _SELECTOR_BITS), costs)
+
+        def slots(expression: Expression) -> int:
+            extra = 0 if _of_constants(expression) else self._machine.selector_slots
+            return expression_cost(expression, costs, known) + extra
+
+        return min(found, key=slots)
+
+
+def _of_constants(expression: Expression) -> bool:
+    """Whether it is put together from constants and choices among them, so that compilers see its values."""
+    if isinstance(expression, Select):
+        return _of_constants(expression.when_true) and _of_constants(expression.when_false)
+    if isinstance(expression, Binary):
+        return expression.opcode in ("xor", "or", "and") and all(
+            map(_of_constants, (expression.left, expression.right))
+        )
+    return isinstance(expression, Constant)
 
 
 def _settled(picks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ANY = -1
+# where the pieces of an intermediate word may lie: as in the input, as in the output, or as they come
+_PLACES = ("old", "new", "any")
+# words, and what is demanded of them
+_Key = tuple[tuple[int, ...], bytes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,29 @@ class Network:
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
 
+    @cached_property
+    def weight(self) -> tuple[int, int]:
+        """Nodes, and an estimate of what telling the lanes apart takes, in half instructions.
+
+        A choice of whole words shares its predicate; a table of 2^k rows is put together from k choices, and
+        one that differs from an earlier one by a constant follows from it.
+        """
+        tables: dict[bytes, bytes] = {}
+        slots, selects = 0, set[bytes]()
+        for node in self.nodes:
+            varying = node.picks ^ node.picks[0]
+            key = varying.tobytes()
+            if not varying.any():
+                continue
+            if node.selects is not None:
+                selects.add(key)
+            elif (exact := node.picks.tobytes()) not in tables:
+                rows = len(np.unique(varying, axis=0))
+                known = any(key == other for other in tables.values())
+                slots += 2 if known else 4 * (rows - 1).bit_length() - 2
+                tables[exact] = key
+        return len(self.nodes), slots + len(selects)
+
 
 def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
     """The network whose output o has, in every lane, the input piece `demands[o, lane, i]` as its piece i.
@@ -68,18 +96,29 @@ def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
     Words have as many pieces as the last axis is long. A piece is numbered input * pieces + its place in
     the input; -1 where it does not matter. The network is right for any demands, and cheap where outputs can
     share intermediate words.
+    Of networks with equally many nodes that with the fewest different choices by the lane is returned.
     """
-    search = _Search(inputs, *demands.shape[1:])
     used = np.unique(demands[demands >= 0] // demands.shape[2]).tolist()
-    outputs = search.solve(used or [0], list(demands))
-    return Network(inputs, tuple(search.nodes), tuple(outputs))
+    best: Network | None = None
+    splits: dict[_Key, _Split] = {}
+    for first in _PLACES:
+        search = _Search(inputs, demands.shape[1], demands.shape[2], first, splits)
+        outputs = search.solve(used or [0], list(demands))
+        network = Network(inputs, tuple(search.nodes), tuple(outputs))
+        if best is None or network.weight < best.weight:
+            best = network
+        if best.weight[1] == 0 or len(used) <= 2:
+            break  # no intermediate words, or nothing depends on the lane
+    assert best is not None
+    return best
 
 
 class _Search:
     """Collects nodes; equal ones are made once. `held[n]` is what word n holds."""
 
-    def __init__(self, inputs: int, lanes: int, size: int) -> None:
+    def __init__(self, inputs: int, lanes: int, size: int, first: str, splits: dict[_Key, _Split]) -> None:
         self.inputs, self.size = inputs, size
+        self._first, self._splits = first, splits
         self.nodes: list[Node] = []
         self.held = [np.tile(np.arange(size) + size * number, (lanes, 1)) for number in range(inputs)]
         self._known: dict[tuple[int, int, bytes], int] = {}
@@ -89,12 +128,15 @@ class _Search:
         if len(words) <= 2:
             return [self.node(words[0], words[-1], demand) for demand in demands]
         masks = _masks(np.asarray(demands), self.inputs)
-        sides = [side for side in _splits(words) if 0 < len(side) < len(words)]
-        tried = [_Split(demands, masks, words, side, self.inputs) for side in sides]
-        best = min(tried, key=lambda split: split.score)
+        key = tuple(words), masks.tobytes()
+        if key not in self._splits:
+            sides = [side for side in _sides(words) if 0 < len(side) < len(words)]
+            tried = [_Split(demands, masks, words, side, self.inputs) for side in sides]
+            self._splits[key] = min(tried, key=lambda split: split.score)
+        best = self._splits[key]
         made: list[dict[int, int]] = []
         for number, members in enumerate((best.side, best.rest)):
-            bins, home = best.fill(number)
+            bins, home = best.fill(number, demands, self._first)
             found = self.solve(members, bins)
             made.append({output: found[place] for output, place in home.items()})
         outputs = []
@@ -133,7 +175,7 @@ class _Split:
         side: Sequence[int],
         inputs: int,
     ) -> None:
-        self.demands, self._size = demands, demands[0].shape[1]
+        self._size = demands[0].shape[1]
         self.side = list(side)
         self.rest = [word for word in words if word not in side]
         self._of_side = np.zeros(inputs, dtype=bool)
@@ -168,21 +210,25 @@ class _Split:
             price += max(used - 1, 0).bit_length()
         return price
 
-    def fill(self, number: int) -> tuple[list[NDArray[np.int64]], dict[int, int]]:
+    def fill(
+        self, number: int, demands: Sequence[NDArray[np.int64]], first: str
+    ) -> tuple[list[NDArray[np.int64]], dict[int, int]]:
         """What the intermediate words of one side hold, and the number of each output's word."""
         home = self.homes[number]
         bins: dict[int, NDArray[np.int64]] = {}
         for output, place in home.items():
-            demand = self.demands[output]
+            demand = demands[output]
             mine = np.where(
                 (demand >= 0) & (self._of_side[demand // self._size] == (number == 0)), demand, ANY
             )
-            bins[place] = _joined(bins[place], mine) if place in bins else _settled(mine, demand)
+            bins[place] = (
+                _joined(bins[place], mine, first) if place in bins else _settled(mine, demand, first)
+            )
         order = {place: at for at, place in enumerate(bins)}
         return list(bins.values()), {output: order[place] for output, place in home.items()}
 
 
-def _splits(words: Sequence[int]) -> list[list[int]]:
+def _sides(words: Sequence[int]) -> list[list[int]]:
     """Halves of the words to try: all pairings of up to four, else by the bits of their numbers."""
     if len(words) <= 4:
         return [[words[0], *others] for others in combinations(words[1:], (len(words) - 1) // 2)]
@@ -237,21 +283,22 @@ def _pack(
     return home
 
 
-def _settled(mine: NDArray[np.int64], demand: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The pieces of one side of a demand; where there are others, in their old places if they are free."""
+def _settled(mine: NDArray[np.int64], demand: NDArray[np.int64], first: str) -> NDArray[np.int64]:
+    """The pieces of one side of a demand; where there are others, in the places that come `first`."""
     if np.array_equal(mine, demand):
         return mine
-    return _joined(np.full_like(mine, ANY), mine)
+    return _joined(np.full_like(mine, ANY), mine, first)
 
 
-def _joined(held: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`held` with the pieces of `more` in its free places: first their old ones, then any."""
+def _joined(held: NDArray[np.int64], more: NDArray[np.int64], first: str) -> NDArray[np.int64]:
+    """`held` with the pieces of `more` in its free places: those that come `first`, then any."""
     rows, size = held.tolist(), held.shape[1]
     for row, wanted in zip(rows, more.tolist(), strict=True):
         left = [piece for piece in dict.fromkeys(wanted) if piece >= 0 and piece not in row]
-        for piece in left:
-            if row[piece % size] < 0:
-                row[piece % size] = piece
+        for piece in left if first != "any" else ():
+            place = piece % size if first == "old" else wanted.index(piece)
+            if row[place] < 0:
+                row[place] = piece
         for piece in left:
             if piece not in row:
                 row[row.index(ANY)] = piece

@@ -98,6 +98,7 @@ def _generation(
             **{opcode: 1 for exchange, opcode in _MOVES.items() if exchange in exchanges},
         },
         shared_phases={("load", 16): wide_load} if wide_load else {},
+        selector_slots=4,  # v_perm_b32 selects by bytes, not by digits
     )
 
 
