@@ -1,0 +1,207 @@
+"""What each instruction of AMD's GCN and CDNA processors reads and writes, as compact rows.
+
+A row is (machines, operands, implied, names). One row of the scalar unit:
+
+    ("", "=s si si", "+scc", "s_{addc,subb}_u32")
+
+says: on every machine `s_addc_u32` and `s_subb_u32` write a scalar register, read two operands that may be
+scalar registers or numbers, and read and write SCC. The signs:
+
+    =  +  (none)   written, read and written, read
+    v s a          vector, scalar, accumulation registers; a number behind them says how many (`=v4`)
+    i              a number: one that fits into the instruction, or a literal
+    o              the word `off`
+    l  x           a label; words of the instruction's own (`vmcnt(0)`, `hwreg(...)`)
+    {a,b}          each of the words in turn
+    /              a further way to write the operands
+
+A scalar operand may be a special register (`vcc`, `exec`, `m0`). Where accumulation registers can be loaded
+and stored (gfx90a on), `w` is a vector or an accumulation register; before it is a vector register.
+
+Facts: AMD's "Vega 7nm", "MI200" and "MI300" instruction set manuals, and LLVM's assembler, which the tests
+put every row through.
+"""
+
+from __future__ import annotations
+
+_OLD, _NEW = "gfx906 gfx90a", "gfx90a gfx942"
+Row = tuple[str, str, str, str]
+
+_FLOAT_TESTS = "{f,lt,eq,le,gt,lg,ge,o,u,nge,nlg,ngt,nle,neq,nlt,tru}"
+_INTEGER_TESTS = "{lt,eq,le,gt,ne,ge}"
+
+SCALAR: tuple[Row, ...] = (
+    ("", "=s si si", "=scc", "s_{add,sub}_{u32,i32} s_{min,max}_{u32,i32} s_absdiff_i32"),
+    ("", "=s si si", "+scc", "s_{addc,subb}_u32"),
+    ("", "=s si si", "=scc", "s_{and,or,xor,andn2,orn2,nand,nor,xnor}_b32"),
+    ("", "=s si si", "=scc", "s_{lshl,lshr}_b32 s_ashr_i32 s_bfe_{u32,i32} s_lshl{1,2,3,4}_add_u32"),
+    ("", "=s2 si2 si2", "=scc", "s_{and,or,xor,andn2,orn2,nand,nor,xnor}_b64"),
+    ("", "=s2 si2 si", "=scc", "s_{lshl,lshr}_b64 s_ashr_i64 s_bfe_{u64,i64}"),
+    ("", "=s si si", "", "s_mul_i32 s_mul_hi_{u32,i32} s_bfm_b32 s_pack_{ll,lh,hh}_b32_b16"),
+    ("", "=s2 si si", "", "s_bfm_b64"),
+    ("", "=s si si", "scc", "s_cselect_b32"),
+    ("", "=s2 si2 si2", "scc", "s_cselect_b64"),
+    ("", "=s i", "", "s_movk_i32"),
+    ("", "+s i", "", "s_mulk_i32"),
+    ("", "+s i", "=scc", "s_addk_i32"),
+    ("", "+s i", "scc", "s_cmovk_i32"),
+    ("", "s i", "=scc", "s_cmpk_{eq,lg,gt,ge,lt,le}_{i32,u32}"),
+    ("", "=s x", "", "s_getreg_b32"),
+    ("", "x s", "", "s_setreg_b32"),
+    ("", "x i", "", "s_setreg_imm32_b32"),
+    ("", "=s si", "", "s_mov_b32 s_brev_b32 s_ff1_i32_b32 s_ff0_i32_b32 s_flbit_i32_b32 s_sext_i32_{i8,i16}"),
+    ("", "=s2 si2", "", "s_mov_b64 s_brev_b64"),
+    ("", "+s si", "scc", "s_cmov_b32"),
+    ("", "+s2 si2", "scc", "s_cmov_b64"),
+    ("", "=s si", "=scc", "s_not_b32 s_abs_i32 s_bcnt{0,1}_i32_b32"),
+    ("", "=s2 si2", "=scc", "s_not_b64"),
+    ("", "=s si2", "=scc", "s_bcnt{0,1}_i32_b64"),
+    ("", "=s si2", "", "s_ff1_i32_b64 s_ff0_i32_b64 s_flbit_i32_b64"),
+    ("", "+s si", "", "s_bitset{0,1}_b32"),
+    ("", "=s2", "", "s_getpc_b64"),
+    ("", "=s2 si2", "=scc +exec", "s_{and,or,xor,andn2,orn2,nand,nor,xnor}_saveexec_b64"),
+    ("", "si si", "=scc", "s_cmp_{eq,lg,gt,ge,lt,le}_{i32,u32} s_bitcmp{0,1}_b32"),
+    ("", "si2 si2", "=scc", "s_cmp_{eq,lg}_u64"),
+    ("", "si2 si", "=scc", "s_bitcmp{0,1}_b64"),
+    ("", "i", "", "s_nop s_sleep s_setprio"),
+    ("", "x", "", "s_waitcnt"),
+    ("", "x", "m0", "s_sendmsg"),
+    ("", "", "", "s_endpgm s_barrier s_icache_inv"),
+    ("", "l", "", "s_branch"),
+    ("", "l", "scc", "s_cbranch_scc{0,1}"),
+    ("", "l", "vcc", "s_cbranch_vcc{z,nz}"),
+    ("", "l", "exec", "s_cbranch_exec{z,nz}"),
+    ("", "=s s2 si", "", "s_load_dword"),
+    ("", "=s2 s2 si", "", "s_load_dwordx2"),
+    ("", "=s4 s2 si", "", "s_load_dwordx4"),
+    ("", "=s8 s2 si", "", "s_load_dwordx8"),
+    ("", "=s16 s2 si", "", "s_load_dwordx16"),
+    ("", "=s s4 si", "", "s_buffer_load_dword"),
+    ("", "=s2 s4 si", "", "s_buffer_load_dwordx2"),
+    ("", "=s4 s4 si", "", "s_buffer_load_dwordx4"),
+    ("", "=s8 s4 si", "", "s_buffer_load_dwordx8"),
+    ("", "=s16 s4 si", "", "s_buffer_load_dwordx16"),
+    ("", "", "", "s_dcache_inv"),
+    ("", "=s2", "", "s_memtime s_memrealtime"),
+)  # fmt: skip
+
+VECTOR: tuple[Row, ...] = (
+    ("", "", "", "v_nop"),
+    ("", "=v vsi", "", "v_mov_b32 v_not_b32 v_bfrev_b32 v_ffbh_{u32,i32} v_ffbl_b32"),
+    ("", "=v vsi", "", "v_cvt_f32_{i32,u32,f16,ubyte0,ubyte1,ubyte2,ubyte3} v_cvt_{i32,u32,f16}_f32"),
+    ("", "=v vsi", "", "v_cvt_{rpi,flr}_i32_f32 v_cvt_f16_{u16,i16} v_cvt_{u16,i16}_f16"),
+    ("", "=v vsi", "", "v_{fract,trunc,ceil,rndne,floor,frexp_mant}_{f32,f16} v_frexp_exp_i32_f32"),
+    ("", "=v vsi", "", "v_{exp,log,rcp,rsq,sqrt,sin,cos}_{f32,f16} v_rcp_iflag_f32"),
+    ("", "+v +v", "", "v_swap_b32"),
+    ("", "=v2 vsi", "", "v_cvt_f64_{f32,i32,u32}"),
+    ("", "=v vsi2", "", "v_cvt_{f32,i32,u32}_f64 v_frexp_exp_i32_f64"),
+    ("", "=v2 vsi2", "", "v_{rcp,rsq,sqrt,trunc,ceil,rndne,floor,fract,frexp_mant}_f64"),
+    ("", "=s v", "", "v_readfirstlane_b32"),
+    ("", "=s v si", "", "v_readlane_b32"),
+    ("", "+v is is", "", "v_writelane_b32"),
+    ("", "=v vsi vsi s2", "", "v_cndmask_b32"),
+    ("", "=v vsi vsi", "", "v_{add,sub,subrev,mul,max,min}_{f32,f16} v_mul_legacy_f32"),
+    ("", "=v vsi vsi", "", "v_mul_{i32_i24,u32_u24} v_mul_hi_{i32_i24,u32_u24}"),
+    ("", "=v vsi vsi", "", "v_{min,max}_{i32,u32,i16,u16} v_{and,or,xor,xnor}_b32"),
+    ("", "=v vsi vsi", "", "v_{lshlrev,lshrrev}_{b32,b16} v_ashrrev_{i32,i16} v_ldexp_{f32,f16}"),
+    ("", "=v vsi vsi", "", "v_{add,sub,subrev}_{u32,u16} v_{add,sub}_i32 v_mul_lo_{u32,u16}"),
+    ("", "=v vsi vsi", "", "v_mul_hi_{u32,i32} v_bcnt_u32_b32 v_mbcnt_{lo,hi}_u32_b32 v_bfm_b32"),
+    ("", "=v vsi vsi", "", "v_cvt_pkrtz_f16_f32 v_cvt_pknorm_{i16,u16}_f32 v_cvt_pk_{u16_u32,i16_i32}"),
+    ("", "=v vsi vsi", "", "v_pack_b32_f16"),
+    ("", "+v vsi vsi", "", "v_fmac_f32"),
+    (_OLD, "+v vsi vsi", "", "v_mac_{f32,f16}"),
+    ("", "=v =s2 vsi vsi", "", "v_{add,sub,subrev}_co_u32"),
+    ("", "=v =s2 vsi vsi s2", "", "v_{addc,subb,subbrev}_co_u32"),
+    ("", "=v vsi vsi vsi", "", "v_fma_{f32,f16} v_div_fixup_{f32,f16} v_mad_{i32_i24,u32_u24}"),
+    ("", "=v vsi vsi vsi", "", "v_mad_{i32_i16,u32_u16}"),
+    (_OLD, "=v vsi vsi vsi", "", "v_mad_f32"),
+    ("", "=v vsi vsi vsi", "", "v_bfe_{u32,i32} v_bfi_b32 v_alignbit_b32 v_alignbyte_b32 v_perm_b32"),
+    ("", "=v vsi vsi vsi", "", "v_{min3,max3,med3}_{f32,i32,u32,f16,i16,u16} v_sad_{u8,u16,u32}"),
+    ("", "=v vsi vsi vsi", "", "v_xad_u32 v_lshl_add_u32 v_add_lshl_u32 v_lshl_or_b32 v_and_or_b32"),
+    ("", "=v vsi vsi vsi", "", "v_or3_b32 v_add3_u32 v_cvt_pk_u8_f32 v_mad_{f16,i16,u16}"),
+    ("", "=v vsi vsi vsi", "vcc", "v_div_fmas_f32"),
+    ("", "=v =s2 vsi vsi vsi", "", "v_div_scale_f32"),
+    ("", "=v2 =s2 vsi vsi vsi2", "", "v_mad_{u64_u32,i64_i32}"),
+    ("", "=v2 vsi vsi2", "", "v_{lshlrev,lshrrev}_b64 v_ashrrev_i64"),
+    ("", "=v2 vsi2 vsi2", "", "v_{add,mul,min,max}_f64"),
+    ("", "=v2 vsi2 vsi", "", "v_ldexp_f64"),
+    ("", "=v2 vsi2 vsi2 vsi2", "", "v_fma_f64 v_div_fixup_f64"),
+    ("", "=v2 vsi2 vsi2 vsi2", "vcc", "v_div_fmas_f64"),
+    ("", "=v2 =s2 vsi2 vsi2 vsi2", "", "v_div_scale_f64"),
+    (_NEW, "+v2 vsi2 vsi2", "", "v_fmac_f64"),
+    ("", "=v vsi vsi", "", "v_pk_{add,mul,min,max}_f16 v_pk_{add,sub,min,max}_{u16,i16} v_pk_mul_lo_u16"),
+    ("", "=v vsi vsi", "", "v_pk_{lshlrev,lshrrev}_b16 v_pk_ashrrev_i16"),
+    ("", "=v vsi vsi vsi", "", "v_pk_fma_f16 v_pk_mad_{u16,i16} v_fma_mix_f32"),
+    ("", "+v vsi vsi vsi", "", "v_fma_mix{lo,hi}_f16"),
+    (_NEW, "=v2 vs2 vs2", "", "v_pk_{add,mul}_f32 v_pk_mov_b32"),
+    (_NEW, "=v2 vs2 vs2 vs2", "", "v_pk_fma_f32"),
+    ("gfx942", "=v2 vsi2", "", "v_mov_b64"),
+    ("gfx942", "=v2 vsi2 vsi vsi2", "", "v_lshl_add_u64"),
+    ("gfx942", "+v vsi vsi", "", "v_cvt_pk_{fp8,bf8}_f32"),
+    ("gfx942", "=v vsi", "", "v_cvt_f32_{fp8,bf8}"),
+    ("gfx942", "=v2 vsi", "", "v_cvt_pk_f32_{fp8,bf8}"),
+    ("", "=v vsi vsi vsi", "", "v_dot2_{f32_f16,i32_i16,u32_u16} v_dot4_{i32_i8,u32_u8}"),
+    ("", "=v vsi vsi vsi", "", "v_dot8_{i32_i4,u32_u4}"),
+    (_NEW, "+v vsi vsi", "", "v_dot2c_f32_f16 v_dot2c_i32_i16 v_dot4c_i32_i8 v_dot8c_i32_i4"),
+    ("", "=s2 vsi vsi", "", f"v_cmp_{_FLOAT_TESTS}_{{f32,f16}} v_cmp_{_INTEGER_TESTS}_{{i32,u32,i16,u16}}"),
+    ("", "=s2 vsi2 vsi2", "", f"v_cmp_{_FLOAT_TESTS}_f64 v_cmp_{_INTEGER_TESTS}_{{i64,u64}}"),
+    ("", "=s2 vsi vsi", "", "v_cmp_class_{f32,f16}"),
+    ("", "=s2 vsi vsi", "=exec", f"v_cmpx_{_FLOAT_TESTS}_{{f32,f16}}"),
+    ("", "=s2 vsi vsi", "=exec", f"v_cmpx_{_INTEGER_TESTS}_{{i32,u32,i16,u16}}"),
+    (_NEW, "=v a", "", "v_accvgpr_read_b32"),
+    (_NEW, "=a vi", "", "v_accvgpr_write_b32"),
+    (_NEW, "=a a", "", "v_accvgpr_mov_b32"),
+)  # fmt: skip
+
+MEMORY: tuple[Row, ...] = (
+    ("", "=w v", "", "ds_read_{b32,u8,i8,u16,i16}"),
+    ("", "+w v", "", "ds_read_{u8,i8,u16}_d16 ds_read_{u8,i8,u16}_d16_hi"),
+    ("", "=w2 v", "", "ds_read_b64 ds_read2_b32 ds_read2st64_b32"),
+    ("", "=w3 v", "", "ds_read_b96"),
+    ("", "=w4 v", "", "ds_read_b128 ds_read2_b64 ds_read2st64_b64"),
+    ("", "v w", "", "ds_write_{b8,b16,b32} ds_write_{b8,b16}_d16_hi"),
+    ("", "v w2", "", "ds_write_b64"),
+    ("", "v w3", "", "ds_write_b96"),
+    ("", "v w4", "", "ds_write_b128"),
+    ("", "v v v", "", "ds_write2_b32 ds_write2st64_b32"),
+    ("", "v v2 v2", "", "ds_write2_b64 ds_write2st64_b64"),
+    ("", "=v v", "", "ds_swizzle_b32"),
+    ("", "=v v v", "", "ds_permute_b32 ds_bpermute_b32"),
+    ("", "v w", "", "ds_{add,sub,inc,dec,min,max}_u32 ds_{min,max}_i32 ds_{and,or,xor}_b32"),
+    ("", "v w", "", "ds_{add,min,max}_f32"),
+    ("", "=v v v", "", "ds_{add,sub,inc,dec,min,max}_rtn_u32 ds_{min,max}_rtn_i32"),
+    ("", "=v v v", "", "ds_{and,or,xor}_rtn_b32 ds_add_rtn_f32"),
+    ("", "=w v2 o / =w v s2", "", "global_load_{dword,ubyte,sbyte,ushort,sshort}"),
+    ("", "+w v2 o / +w v s2", "", "global_load_{short,ubyte,sbyte}_d16"),
+    ("", "+w v2 o / +w v s2", "", "global_load_{short,ubyte,sbyte}_d16_hi"),
+    ("", "=w2 v2 o / =w2 v s2", "", "global_load_dwordx2"),
+    ("", "=w3 v2 o / =w3 v s2", "", "global_load_dwordx3"),
+    ("", "=w4 v2 o / =w4 v s2", "", "global_load_dwordx4"),
+    ("", "v2 w o / v w s2", "", "global_store_{dword,byte,short} global_store_{byte,short}_d16_hi"),
+    ("", "v2 w2 o / v w2 s2", "", "global_store_dwordx2"),
+    ("", "v2 w3 o / v w3 s2", "", "global_store_dwordx3"),
+    ("", "v2 w4 o / v w4 s2", "", "global_store_dwordx4"),
+    ("", "v2 w o / v w s2", "", "global_atomic_{add,sub,smin,smax,umin,umax,and,or,xor,swap}"),
+    (_NEW, "v2 w o / v w s2", "", "global_atomic_{add_f32,pk_add_f16}"),
+    (_NEW, "v2 w2 o / v w2 s2", "", "global_atomic_add_f64"),
+    ("", "=w v2", "", "flat_load_{dword,ubyte,sbyte,ushort,sshort}"),
+    ("", "=w2 v2", "", "flat_load_dwordx2"),
+    ("", "=w3 v2", "", "flat_load_dwordx3"),
+    ("", "=w4 v2", "", "flat_load_dwordx4"),
+    ("", "v2 w", "", "flat_store_{dword,byte,short}"),
+    ("", "v2 w2", "", "flat_store_dwordx2"),
+    ("", "v2 w3", "", "flat_store_dwordx3"),
+    ("", "v2 w4", "", "flat_store_dwordx4"),
+    ("", "=w vo s4 si / =w v2 s4 si", "", "buffer_load_{dword,ubyte,sbyte,ushort,sshort}"),
+    ("", "=w2 vo s4 si / =w2 v2 s4 si", "", "buffer_load_dwordx2"),
+    ("", "=w3 vo s4 si / =w3 v2 s4 si", "", "buffer_load_dwordx3"),
+    ("", "=w4 vo s4 si / =w4 v2 s4 si", "", "buffer_load_dwordx4"),
+    ("", "w vo s4 si / w v2 s4 si", "", "buffer_store_{dword,byte,short}"),
+    ("", "w2 vo s4 si / w2 v2 s4 si", "", "buffer_store_dwordx2"),
+    ("", "w3 vo s4 si / w3 v2 s4 si", "", "buffer_store_dwordx3"),
+    ("", "w4 vo s4 si / w4 v2 s4 si", "", "buffer_store_dwordx4"),
+    ("", "w vo s4 si / w v2 s4 si", "", "buffer_atomic_{add,sub,smin,smax,umin,umax,and,or,xor}"),
+    (_OLD, "", "", "buffer_wbinvl1"),
+    ("gfx90a", "", "", "buffer_wbl2 buffer_invl2"),
+    ("gfx942", "", "", "buffer_wbl2 buffer_inv"),
+)  # fmt: skip

@@ -1,0 +1,152 @@
+"""Every row of the tables is an instruction that LLVM assembles, and reads back as what was written."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from regweave.devices.hip.disassembler import disassemble, unsupported_reason
+from regweave.devices.hip.objects import assemble, machine_code
+from regweave.errors import AssemblyError
+from regweave.machines.amd.assembly import GFX90A, GFX906, GFX942, GcnMachine
+from regweave.machines.amd.assembly.hazards import hazards_of
+from regweave.machines.amd.assembly.table import GcnInstruction, Slot, make_table
+
+pytest.importorskip("ziglang")
+
+_WORDS = {"s_waitcnt": "vmcnt(0)", "s_sendmsg": "sendmsg(MSG_INTERRUPT)"}
+_FEW = {"s_nop": "3", "s_sleep": "3", "s_setprio": "3"}
+_ENDINGS = {"ds_read2": " offset0:1 offset1:3", "ds_write2": " offset0:1 offset1:3", "ds_": " offset:8"}
+
+
+def register(letter: str, count: int, number: int) -> str:
+    if letter == "s" and count > 1:
+        number = -(-number // 4) * 4
+    elif count > 1:
+        number = -(-number // 2) * 2
+    return f"{letter}{number}" if count == 1 else f"{letter}[{number}:{number + count - 1}]"
+
+
+def sample(entry: GcnInstruction, slots: tuple[Slot, ...], other: int | None) -> str:
+    """The instruction with each operand's first letter; operand `other` has its last one."""
+    words = []
+    for at, slot in enumerate(slots):
+        letter = slot.letters[-1] if at == other else slot.letters[0]
+        if entry.unit == "matrix" and at in (0, 3) and letter != "i":
+            letter = "va"[other == 0]  # the result and C change their class together
+        if letter == "o":
+            words.append("off")
+        elif letter == "l":
+            words.append("target")
+        elif letter == "x":
+            words.append(_WORDS.get(entry.name, "hwreg(HW_REG_MODE)"))
+        elif letter == "i":
+            words.append(_FEW.get(entry.name, "2"))
+        else:
+            words.append(register(letter, slot.count, 8 + 16 * at if letter != "s" else 8 + 4 * at))
+    ending = next((text for head, text in _ENDINGS.items() if entry.name.startswith(head)), "")
+    if entry.name.startswith("buffer_") and len(slots) == 4:
+        ending = "" if "off" in words else " idxen offen" if slots[1].count == 2 else " offen"
+    if entry.name == "ds_swizzle_b32":
+        ending = " offset:swizzle(QUAD_PERM,1,0,3,2)"
+    if entry.name == "buffer_inv":
+        ending = " sc1"
+    return f"{entry.mnemonic} {', '.join(words)}{ending}".strip()
+
+
+#: Moves between lanes within a vector instruction.
+_DPP = (
+    "v_mov_b32_dpp v8, v9 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf",
+    "v_add_f32_dpp v8, v9, v10 row_ror:4 row_mask:0x3 bank_mask:0xf",
+    "v_max_i32_dpp v8, v9, v10 row_half_mirror row_mask:0xf bank_mask:0xf bound_ctrl:0",
+)
+
+
+def samples(machine: GcnMachine) -> list[str]:
+    found = {}
+    for entry in machine.instructions.values():
+        for slots in entry.signatures:
+            choices = [None, *(at for at, slot in enumerate(slots) if len(slot.letters) > 1)]
+            for other in choices:
+                found[sample(entry, slots, other)] = None
+    return [*found, *_DPP]
+
+
+def normal(line: str) -> list[str]:
+    """An instruction's words: without the encoding's suffix, numbers as numbers, without what is not said."""
+    line = re.sub(r"^(\w+?)_(e32|e64|dpp|sdwa)\b", r"\1", line)
+    line = line.replace("bound_ctrl:1", "bound_ctrl:0")  # one bit under two names
+    line = re.sub(r"0x[0-9a-f]+|\b\d+\b", lambda m: str(int(m[0], 0)), line)
+    return [word for word in re.split(r"[\s,]+", line) if word]
+
+
+@pytest.mark.parametrize("machine", [GFX906, GFX90A, GFX942], ids=lambda m: m.name)
+def test_every_row_assembles_and_reads_back(machine: GcnMachine):
+    lines = samples(machine)
+    assert len(lines) > 1000
+    code = machine_code(assemble("target:\n" + "\n".join(lines) + "\n", machine.target_id, link=False))
+    if unsupported_reason():
+        pytest.skip(str(unsupported_reason()))
+    back = disassemble(code, machine.name)
+    assert len(back) == len(lines)
+    wrong = [
+        (line, read)
+        for line, read in zip(lines, back, strict=True)
+        if "target" not in line and normal(line) != normal(read)
+    ]
+    assert not wrong
+    branches = [(line, read) for line, read in zip(lines, back, strict=True) if "target" in line]
+    assert all(line.split()[0] == read.split()[0] for line, read in branches)
+
+
+def test_what_one_machine_has_and_another_lacks():
+    with pytest.raises(
+        AssemblyError,
+        match=r"gfx906 has no instruction 'v_pk_fma_f32'.*v_pk_fma_f16.*gfx90a and gfx942 have it",
+    ):
+        make_table("gfx906")["v_pk_fma_f32"]
+    assert "v_mad_f32" not in make_table("gfx942")
+    assert make_table("gfx942")["v_add_f32_e64"] is make_table("gfx942")["v_add_f32"]
+
+
+def test_matrix_instructions_have_the_machines_spelling_and_passes():
+    old, new = make_table("gfx90a")["v_mfma_f32_32x32x8_f16"], make_table("gfx942")["v_mfma_f32_32x32x8f16"]
+    assert (old.mnemonic, old.passes) == ("v_mfma_f32_32x32x8f16", 16)
+    assert (new.mnemonic, new.passes, new.fast) == ("v_mfma_f32_32x32x8_f16", 8, True)
+
+
+@pytest.mark.parametrize(
+    ("machine", "instruction", "states"),
+    [
+        ("gfx90a", "v_mfma_f32_32x32x2_f32", 19),
+        ("gfx90a", "v_mfma_f32_16x16x4_f32", 11),
+        ("gfx90a", "v_mfma_f32_4x4x1_16b_f32", 5),
+        ("gfx942", "v_mfma_f32_32x32x2_f32", 18),
+        ("gfx942", "v_mfma_f32_16x16x4_f32", 10),
+        ("gfx942", "v_mfma_f32_4x4x1_16b_f32", 4),
+        ("gfx942", "v_mfma_f32_32x32x8_f16", 11),
+        ("gfx942", "v_mfma_f32_16x16x16_f16", 7),
+    ],
+)
+def test_distances_from_a_matrix_result_to_its_reader_are_the_measured_ones(machine, instruction, states):
+    entry = make_table(machine)[instruction]
+    about = {"passes": entry.passes, "double": entry.double, "fast": entry.fast}
+    assert hazards_of(machine).after_matrix("read", memory=False, **about) == states
+
+
+@pytest.mark.parametrize(
+    ("numbers", "waves"),
+    [({"vectors": 24}, 10), ({"vectors": 25}, 9), ({"vectors": 64}, 4), ({"vectors": 65}, 3),
+     ({"vectors": 4, "scalars": 80}, 10), ({"vectors": 4, "scalars": 81}, 9),
+     ({"vectors": 4, "scalars": 97}, 8)],
+)  # fmt: skip
+def test_occupancy_of_gfx906(numbers, waves):
+    assert GFX906.occupancy(**numbers) == waves
+
+
+def test_accumulators_share_the_file_from_a_multiple_of_four():
+    assert GFX90A.registers_in_file(30, 32) == 64
+    assert GFX90A.registers_in_file(33, 32) == 72
+    assert GFX90A.occupancy(vectors=33, accumulators=32) == 7
+    assert GFX90A.vector_limit(7) == 72
