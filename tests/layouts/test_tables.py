@@ -85,7 +85,11 @@ def test_methods_are_the_functions():
             "nothing is said of lane 1 register 1",
         ),
         ("lane,register,part,row,column\n0,1,0,0,0\n", "nothing is said of lane 0 register 0"),
-        ("lane,register,part,row,column\n0,0,0,0,0\n0,0,1,0,1\n0,0,2,0,2\n", "3 parts to a register"),
+        ("lane,register,part,row,column\n0,0,0,0,0\n0,0,32,0,1\n", "33 parts to a register"),
+        (
+            "lane,register,part,row,column\n0,0,0,0,0\n0,0,2,0,1\n",
+            "nothing is said of lane 0 register 0 part 1",
+        ),
         ("lane,register,part,row,column\n0,0,0,0,1\n", "no slot holds"),
         ("| lane | r0 |\n", "not a table of lanes"),
         ("| lane | x0 |\n|---|---|\n| 0 | (0,0) |\n", "a column 'x0'"),

@@ -22,6 +22,8 @@ _HEADING = "lane,register,part,row,column"
 _COLUMN = re.compile(r"r([0-9]{1,6})(?:\.([0-9]{1,2}))?")
 _ELEMENT = re.compile(r"\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)")
 
+# how many elements of the types that there are share a register
+_PARTS = (1, 2, 4, 8, REGISTER_BITS)
 # a slot (lane, register, part) and its element (row, column), with the line that says so
 _Entry = tuple[int, int, int, int, int, int]
 
@@ -92,12 +94,14 @@ def _layout(entries: Iterable[_Entry], name: str) -> Layout:
         raise InputError("a table without slots", expected="at least one")
     lanes = 1 + max(lane for lane, _, _ in found)
     places = sorted({(register, part) for _, register, part in found})
-    parts = 1 + max(part for _, part in places)
+    most = 1 + max(part for _, part in places)
+    if most > REGISTER_BITS:
+        raise InputError(f"{most} parts to a register", expected=f"at most {REGISTER_BITS}")
+    # a single register may be partly filled
+    parts = next(size for size in _PARTS if size >= most)
     wide = (
         parts == 1 and len(places) > 1 and all(register == 2 * at for at, (register, _) in enumerate(places))
     )
-    if REGISTER_BITS % parts or 1 < REGISTER_BITS // parts < 4:
-        raise InputError(f"{parts} parts to a register", expected="1, 2, 4, 8 or 32")
     check_slots(lanes * len(places), name)
     step = 2 if wide else 1
     wanted = [(item // parts * step, item % parts) for item in range(len(places))]

@@ -22,6 +22,7 @@ ANSWERS = [
 ]
 MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}>"
 MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [1, 1], instrShape = [32, 32, 8], isTransposed = true}>"
+WMMA = "#ttg.amd_wmma<{version = 2, isTranspose = false, ctaLayout = {register = [[0, 1]]}}>"
 BLOCKED = (
     "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [1, 1], order = [1, 0]}>"
 )
@@ -157,6 +158,9 @@ def test_what_is_written_reads_back(name):
         (linear("[[0, 1]]", "[]").replace(", block = []", ""), None, "lacks block"),
         (linear("[[0, 2]]", "[]"), None, "no slot holds"),
         (linear("[[0, 1]]", "[]"), (4, 4), "1 x 2 tile.*4 x 4"),
+        (WMMA.replace("[[0, 1]]", "[0, 1]"), None, r"register of ctaLayout holds 0.*\[row, column\]"),
+        (WMMA.replace("[[0, 1]]", "[[true, 1]]"), None, r"ctaLayout holds \(True, 1\)"),
+        (WMMA.replace("register", "block"), None, "ctaLayout has block"),
         ("\n" + "[" * 5000, None, "is no layout"),
         ("#ttg.x<{a = " + "[" * 5000, None, "nested too deep"),
         ("#ttg.x<{a = 99999999999999999999}>", None, "a number"),

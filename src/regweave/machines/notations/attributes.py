@@ -91,6 +91,17 @@ class Attribute:
                 )
 
 
+def is_vector(value: Any) -> bool:
+    """Whether `value` is what a bit may add: a list [row, column] of two numbers that a tile can have."""
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and all(
+            isinstance(part, int) and not isinstance(part, bool) and 0 <= part < 1 << 20 for part in value
+        )
+    )
+
+
 @dataclass(frozen=True)
 class Tensor:
     """An attribute, with the sizes and the element type of its tensor where the text gave them."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
-from regweave.machines.notations.attributes import Attribute, read_attribute
+from regweave.machines.notations.attributes import Attribute, is_vector, read_attribute
 from regweave.machines.notations.spread import Spread
 from regweave.machines.notations.triton_amd import amd_mfma, amd_wmma, mfma_operand, wmma_operand
 from regweave.machines.notations.triton_nvidia import mma_operand, nvidia_mma
@@ -108,11 +108,7 @@ def _linear(attribute: Attribute, shape: tuple[int, int] | None) -> tuple[Spread
     for key in ("register", "lane", "warp", "block"):
         vectors = attribute.get(key, tuple)
         for vector in vectors:
-            if not (
-                isinstance(vector, tuple)
-                and len(vector) == 2
-                and all(isinstance(v, int) and 0 <= v < 1 << 20 for v in vector)
-            ):
+            if not is_vector(vector):
                 raise InputError(
                     f"{key} of #ttg.linear holds {vector!r}", where=attribute.place, expected="[row, column]"
                 )

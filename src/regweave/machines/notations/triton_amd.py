@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from regweave.errors import InputError, UnsupportedError
-from regweave.machines.notations.attributes import Attribute
+from regweave.machines.notations.attributes import Attribute, is_vector
 from regweave.machines.notations.spread import Pair, Spread
 
 _ROWS_FIRST, _COLUMNS_FIRST = (0, 1), (1, 0)
@@ -154,8 +154,8 @@ def _placed(attribute: Attribute, spread: Spread, fixed: int | None) -> Spread:
     sizes = [1, 1]
     added: dict[str, list[Pair]] = {"register": [], "warp": []}
     for kind, vectors in copies.items():
-        for vector in vectors if isinstance(vectors, tuple) else ((vectors,),):
-            if len(vector) != 2 or not all(isinstance(v, int) and 0 <= v < 1 << 16 for v in vector):
+        for vector in vectors if isinstance(vectors, tuple) else (vectors,):
+            if not is_vector(vector):
                 raise InputError(
                     f"{kind} of ctaLayout holds {vector!r}", where=attribute.place, expected="[row, column]"
                 )
