@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from regweave.assembly import Builder, prove
-from regweave.errors import RegisterError
+from regweave.errors import AssemblyError, RegisterError
 from regweave.machines import AssemblyMachine, RegisterClass
 from regweave.machines.forms import Table
 from regweave.machines.instructions import Instruction, Pattern
@@ -102,3 +102,24 @@ def test_alignment_limits_how_many_tuples_fit():
     assert prove(kernel(2).finish()) > 10
     with pytest.raises(RegisterError, match="needs 12 of 10 accumulator registers"):
         kernel(3).finish()
+
+
+def test_a_template_may_mean_a_part_of_a_tuple():
+    b = Builder(WAVE, name="k", arguments=("x", "out"))
+    quad, pair = b.vector("quad", count=4), b.vector("pair", count=2)
+    b.emit("load4", quad, b.at("x"))
+    b.emit_template("v_pk_add %=0, %1.2:3, %1.0:1", pair, quad)
+    b.emit_template("global_store_dword %0 offset:0, %1.1", b["out"], pair)
+    listing = b.finish()
+    assert prove(listing) == 7
+    assert "v_pk_add v[0:1], v[2:3], v[0:1]" in listing.text
+    assert "global_store_dword s6 offset:0, v1" in listing.text
+
+
+def test_a_part_lies_inside_its_tuple():
+    b = Builder(WAVE, name="k", arguments=("x",))
+    quad = b.vector("quad", count=4)
+    with pytest.raises(AssemblyError, match="beyond the operand's registers"):
+        b.emit_template("v_pk_mov %=0.3:4, 0", quad)
+    with pytest.raises(AssemblyError, match="beyond the operand's registers"):
+        b.emit_template("v_pk_mov %=0.3:1, 0", quad)

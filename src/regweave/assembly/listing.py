@@ -8,7 +8,7 @@ print(listing.annotated())    # the text with the author's names beside the regi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -50,17 +50,22 @@ class Listing:
 
 
 class _Run(tuple[str, ...]):
-    """Consecutive registers, each by its number; as a string the whole run, as the machine writes it."""
+    """Consecutive registers, each by its number; a slice, or as a string the whole run, as the machine writes
+    it."""
 
-    text: str
+    write: Callable[[Sequence[str]], str]
 
-    def __new__(cls, registers: Sequence[str], text: str) -> _Run:
+    def __new__(cls, registers: Sequence[str], write: Callable[[Sequence[str]], str]) -> _Run:
         made = super().__new__(cls, registers)
-        made.text = text
+        made.write = write
         return made
 
+    def __getitem__(self, chosen: Any) -> Any:
+        found = super().__getitem__(chosen)
+        return self.write(found) if isinstance(chosen, slice) else found
+
     def __str__(self) -> str:
-        return self.text
+        return self.write(tuple(self))
 
 
 def print_text(
@@ -69,7 +74,7 @@ def print_text(
     """The whole function as assembly, the constants behind it in a section of their own."""
     machine = program.machine
     texts: dict[Any, Any] = {
-        v: run[0] if v.count == 1 else _Run(run, machine.run(run)) for v, run in registers.items()
+        v: run[0] if v.count == 1 else _Run(run, machine.run) for v, run in registers.items()
     }
     enter, leave = _frame(program, registers)
     out = [*machine.head(program.name), *enter]

@@ -22,7 +22,8 @@ def prove(listing: Listing) -> int:
     """Check a listing's registers; the number of reads checked, or VerificationError at the first wrong
     one."""
     walk = _Walk(listing)
-    start = {run[0]: v for v, run in listing.registers.items() if v in listing.program.arguments}
+    arguments = set(listing.program.arguments)
+    start = {register: v for v, run in listing.registers.items() if v in arguments for register in run}
     walk.run(0, start)
     return walk.checked
 
@@ -78,8 +79,7 @@ class _Walk:
                         if isinstance(variable, Variable):
                             self._read(i, variable, self.registers[variable][0], state)
                 elif isinstance(operand, Variable):
-                    run = self.registers[operand]
-                    for register in run if token.element is None else run[token.element : token.element + 1]:
+                    for register in token.of(self.registers[operand]):
                         if token.role != "=":
                             self._read(i, operand, register, state)
                         if token.role:

@@ -179,7 +179,7 @@ class Form:
 
 
 def _picker(
-    tokens: Sequence[tuple[int, int | None, str]],
+    tokens: Sequence[tuple[int, int | slice | None, str]],
 ) -> Callable[[Sequence[Any], Views], tuple[str, ...]]:
     """A function that picks the tokens' texts, in order, from the operands' texts."""
     if any(element is not None or view for _, element, view in tokens):

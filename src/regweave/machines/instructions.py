@@ -12,7 +12,8 @@ line wrote the result), is derived from the lines, so it cannot be declared wron
 
     ~t:v          a scratch register of class v that lives only inside the entry
     count:i<64    an immediate from 0 to 63
-    d:v4@2        four consecutive registers, the first a multiple of two; `%0.3` is the last, `%0` all
+    d:v4@2        four consecutive registers, the first a multiple of two; `%0.3` is the last, `%0.0:1` the
+                  first two, `%0` all
     %1:x          operand 1 under its view x (the xmm part of zmm), :d (32 bits of a general one)
     %#7fffffff    a constant of the table: this 32-bit word in every lane, from the constant pool
     %#iota        likewise the lane numbers 0, 1, 2, ...
@@ -41,7 +42,7 @@ FLAGS = ("set", "lost", "read")
 #: Which constraint letters a kind of memory satisfies: it is written in the form that the entry wants.
 ACCEPTS = {"m": "msqdwa", "b": "bs", "c": "ms"}
 
-_TOKEN = re.compile(r"%(?:#([0-9a-f]{8}|iota)|([=+]?)(\d+|[A-Za-z_]\w*)(?:\.(\d+))?(?::([a-z]))?)")
+_TOKEN = re.compile(r"%(?:#([0-9a-f]{8}|iota)|([=+]?)(\d+|[A-Za-z_]\w*)(?:\.(\d+)(?::(\d+))?)?(?::([a-z]))?)")
 _OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)([1-9]\d*)?(?:@([1-9]\d*))?(?:<(\d+))?\Z")
 
 
@@ -81,12 +82,22 @@ class Operand:
 
 @frozen
 class Token:
-    """An appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a register's name."""
+    """An appearance in a line: `role` is "", "=" or "+"; `target` an operand number or a register's name.
+
+    `element` is one register of a tuple, a slice several of them; None means all.
+    """
 
     target: int | str
     role: str
-    element: int | None
+    element: int | slice | None
     view: str
+
+    def of(self, registers: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of an operand's registers that it means."""
+        if self.element is None:
+            return registers
+        chosen = registers[self.element]
+        return (chosen,) if isinstance(chosen, str) else tuple(chosen)
 
 
 @frozen
@@ -102,7 +113,7 @@ class Line:
         pieces, tokens, position = [], [], 0
         for match in _TOKEN.finditer(text):
             pieces.append(text[position : match.start()])
-            word, role, target, element, view = match.groups()
+            word, role, target, element, last, view = match.groups()
             if word:
                 tokens.append(word)
             else:
@@ -110,7 +121,7 @@ class Line:
                     Token(
                         int(target) if target.isdigit() else target,
                         role,
-                        int(element) if element else None,
+                        slice(int(element), int(last) + 1) if last else int(element) if element else None,
                         view or "",
                     )
                 )
@@ -200,9 +211,13 @@ class Pattern:
                     raise AssemblyError(
                         f"{self} uses operand %{token.target}", expected=f"{len(found)} operands"
                     )
-                if (token.element or 0) >= self.constraints[token.target].count:
+                part = token.element
+                first, stop = (
+                    (part.start, part.stop) if isinstance(part, slice) else (part or 0, (part or 0) + 1)
+                )
+                if not first < stop <= self.constraints[token.target].count:
                     raise AssemblyError(
-                        f"{self} uses %{token.target}.{token.element}, beyond the operand's registers"
+                        f"{self} uses %{token.target}.{stop - 1}, beyond the operand's registers"
                     )
                 found[token.target].note(number, token.role)
         for operand, access in zip(self.constraints, found, strict=True):
