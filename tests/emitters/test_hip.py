@@ -91,6 +91,15 @@ def permuted(selectors):
             "select",
             (builder.step("test", (lane,), (2,)), builder.constant(0x1047), builder.constant(0x6352)),
         ),
+        "combined": lambda: builder.step(
+            "xor",
+            (
+                builder.step(
+                    "select", (builder.step("test", (lane,), (4,)), *map(builder.constant, (0x4444, 0)))
+                ),
+                builder.constant(0x3210),
+            ),
+        ),
         "computed": lambda: words[2],
     }
     return builder.finish([builder.step("byte_permute", (*words[:2], made[kind]())) for kind in selectors])
@@ -107,7 +116,7 @@ def spread(digits):
     return sum((digits >> np.uint32(4 * place) & np.uint32(15)) << np.uint32(8 * place) for place in range(4))
 
 
-@pytest.mark.parametrize("kind", ["constant", "choice", "computed"])
+@pytest.mark.parametrize("kind", ["constant", "choice", "combined", "computed"])
 def test_bytes_are_numbered_as_the_instruction_does(kind):
     program = permuted([kind])
     rng = np.random.default_rng(3)
@@ -121,12 +130,13 @@ def test_bytes_are_numbered_as_the_instruction_does(kind):
     high, low, selector = re.search(r"__builtin_amdgcn_perm\((\w+), (\w+), (.*)\);", text).groups()
     names |= {"regweave_spread": spread, "where": np.where, "word": np.uint32}
     selector = re.sub(r"\((\w+) \? (\w+) : (\w+)\)", r"where(\1, \2, \3)", selector)
-    selector = re.sub(r"\b(0x[0-9a-f]+)u\b", r"word(\1)", selector)
+    selector = re.sub(r"\b(0x[0-9a-f]+|\d+)u\b", r"word(\1)", selector)
     found = amd_perm(names[high], names[low], eval(selector, {}, names))
     assert np.array_equal(found[:, None] if found.ndim == 1 else found, run_program(program, words))
 
 
 def test_selectors_that_are_known_cost_nothing(inspect_hip):
+    assert "regweave_spread(s" not in emit(permuted(["constant", "choice", "combined"]), "hip")
     listing = inspect_hip(emit_trial(permuted(["constant", "constant"]), "hip"), "gfx942")
     assert listing.count("byte_permute") == 1  # of two equal steps
     assert not any(name.startswith("v_lshl") and "b32" not in name for name in listing.mnemonics)

@@ -7,7 +7,7 @@ Only the compiler's builtins are used, so no header is needed. Four things diffe
 - `ds_bpermute_b32` takes the lane that it reads times four, over the whole wavefront.
 - `v_perm_b32` selects by whole bytes and numbers the bytes of its *second* operand 0 to 3. A selector of
   four hexadecimal digits (`byte_permute`) is spread to four bytes: when the program is written, where it is
-  a constant or a choice among constants, else by the lane, once.
+  made of constants by choices and bit operations, else by the lane, once.
 - The lane is the thread's number modulo the wavefront's size, in blocks of one dimension. It is free,
   while counting lanes with `v_mbcnt_*_u32_b32`, right in any block, takes two instructions.
 - A barrier of one wavefront is an order for the compiler only: its accesses to LDS happen in order.
@@ -115,13 +115,16 @@ def _byte_permute(place: Place) -> tuple[list[str], list[str]]:
 
 def _spread(place: Place, value: Value) -> str:
     """The text of a selector's four digits as four bytes."""
-    step = place.steps[value.number]
-    if step.opcode == "constant":
+    step = place.steps.get(value.number)
+    if step is not None and step.opcode == "constant":
         digits = step.numbers[0]
         return constant(sum((digits >> 4 * byte & 15) << 8 * byte for byte in range(4)))
-    if step.opcode == "select":
+    if step is not None and step.opcode == "select":
         one, other = (_spread(place, operand) for operand in step.operands[1:])
         return f"({place.texts[step.operands[0].number]} ? {one} : {other})"
+    if step is not None and step.opcode in _BITWISE:
+        one, other = (_spread(place, operand) for operand in step.operands)
+        return f"({one} {_BITWISE[step.opcode]} {other})"
     return f"regweave_spread({place.texts[value.number]})"
 
 
@@ -152,6 +155,7 @@ def _floats(builtin: str, most: str) -> Expression:
     return written
 
 
+_BITWISE = {"and": "&", "or": "|", "xor": "^"}
 _SPACES = {"shared": "", "global": ""}
 
 HIP = Language(

@@ -79,8 +79,11 @@ class Kernel:
         return results
 
 
-def build(text: str) -> Library:
-    """Compile OpenCL C 3.0. DeviceError with the compiler's log if it is refused, or without a runtime."""
+def build(text: str, *, optimised: bool = True) -> Library:
+    """Compile OpenCL C 3.0; what runs once is sooner compiled if it is not `optimised`.
+
+    DeviceError with the compiler's log if the text is refused, or without a runtime.
+    """
     _refuse_what_ends_the_process(text)
     runtime = open_runtime()
     import pyopencl
@@ -92,7 +95,8 @@ def build(text: str) -> Library:
             # a program that is looked at before it is built stays out of pyopencl's cache; compiling and
             # linking apart would not be either, but a failed link ends the process when it is released
             program.get_info(pyopencl.program_info.NUM_DEVICES)
-            return Library(program.build(_OPTIONS), runtime)
+            options = _OPTIONS if optimised else [*_OPTIONS, "-cl-opt-disable"]
+            return Library(program.build(options), runtime)
     except pyopencl.Error as error:
         log = str(program.get_build_info(runtime.device, pyopencl.program_build_info.LOG))
         faults = "\n".join(line for line in log.splitlines() if line and not line.startswith("remark:"))
