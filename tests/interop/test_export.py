@@ -13,6 +13,7 @@ from regweave import InputError, UnsupportedError
 from regweave.devices import cuda, hip, opencl
 from regweave.interop import export_plan
 from regweave.interop.probes import plan_probes
+from regweave.layouts import Layout
 from regweave.rearrangement import Conditions
 
 PAIRS = {
@@ -183,6 +184,18 @@ def test_headers_refuse_other_compilers(run_c, tmp_path):
     source.write_text(f'#include "{path.name}"\nint main(void) {{ return 0; }}\n')
     with pytest.raises(subprocess.CalledProcessError):
         run_c(tmp_path, source)
+
+
+def test_names_do_no_harm(run_c, tmp_path):
+    """Names of layouts are people's own; they stand in comments only, and end no line with a backslash."""
+    names = '"""; import os #*/ \\', "\u2192 {0} %s \\"
+    sides = [regweave.layout(f"mma.m16n8k8.tf32:{operand}") for operand in "CA"]
+    named = [Layout(n, s.shape, s.dtype, s.table, s.axes) for n, s in zip(names, sides, strict=True)]
+    for strategy in ("exchange", "fold"):
+        paths = regweave.rearrange(*named, "sm_80", strategy).export(tmp_path)
+        assert run_c(tmp_path, one(paths, "_selftest.c"))[0] == 0
+        assert all(path.name.isascii() and path.parent == tmp_path for path in paths)
+    assert runpy.run_path(str(one(paths, "_weights.py")))["ORDER"].tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
 
 
 def test_what_cannot_be_exported(tmp_path):

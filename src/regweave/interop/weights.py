@@ -12,10 +12,8 @@ import textwrap
 
 def numpy_text(order: tuple[int, ...], axis: int, words: str, purpose: str) -> str:
     """A module with `permute_weights(weights, axis)`; `words` name the plan, `purpose` the weights."""
-    return f'''"""{words}
-
-{purpose}
-"""
+    return f'''# {words}
+"""{purpose}"""
 
 import numpy as np
 

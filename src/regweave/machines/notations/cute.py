@@ -27,6 +27,7 @@ from regweave.machines.notations.cursor import Cursor
 _WHOLE = re.compile(r"_?[0-9]{1,18}(?![\w@])")
 _WRAPPED = re.compile(r"(?:Int|C)\s*<\s*[0-9]{1,18}\s*>")
 _DEEPEST = 16
+_LONGEST_NAME = 64
 
 Mode: TypeAlias = "int | tuple[Mode, ...]"
 
@@ -75,7 +76,9 @@ def read_cute(text: str, tile: tuple[int, int] | None = None) -> Layout:
             expected=f"less than {rows * columns}, the elements of the {rows} x {columns} tile",
         )
     table = numbers % rows * columns + numbers // rows
-    return Layout("".join(text.split()), tile, "b32", table)
+    name = "".join(text.split())
+    # names become those of functions and files
+    return Layout(name if len(name) <= _LONGEST_NAME else "CuTe layout", tile, "b32", table)
 
 
 def _pair(cursor: Cursor) -> tuple[Mode, Mode]:
