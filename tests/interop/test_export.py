@@ -186,6 +186,16 @@ def test_headers_refuse_other_compilers(run_c, tmp_path):
         run_c(tmp_path, source)
 
 
+@pytest.mark.parametrize("machine", ["avx512", "avx2"])
+def test_vector_registers(machine, run_c, tmp_path):
+    plan = regweave.rearrange(f"{machine}.rows:8", f"{machine}.columns:8", machine)
+    paths = plan.export(tmp_path)
+    assert [path.suffix for path in paths] == [".s", ".c", ".json"]
+    assert paths[0].read_text() == plan.emit("x86")
+    assert "lanes of the warp" not in paths[0].read_text()
+    assert run_c(tmp_path, paths[1])[0] == 0
+
+
 def test_names_do_no_harm(run_c, tmp_path):
     """Names of layouts are people's own; they stand in comments only, and end no line with a backslash."""
     names = '"""; import os #*/ \\', "\u2192 {0} %s \\"

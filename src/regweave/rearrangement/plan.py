@@ -219,7 +219,11 @@ class Plan:
             lines.append(
                 f"The product before must compute, at each k of this tile in turn, true k = {order}."
             )
-        if self.cost.exchanges:
+        if self.language == "x86":
+            lines.append(
+                "Both are in memory: rdi points to the source's registers, rsi to the destination's."
+            )
+        elif self.cost.exchanges:
             lines.append(f"All {self.machine.lanes} lanes of the warp must call it together.")
         lines += memory_comments(self.chosen.program)
         return tuple(lines)
