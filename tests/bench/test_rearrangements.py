@@ -45,7 +45,7 @@ def test_the_document(compilers, no_triton):
     assert first["exchange"] | {"strategy": "", "total": 0} == {
         "strategy": "", "exchanges": 16, "selects": 32, "byte_permutes": 0, "total": 0,
     }  # fmt: skip
-    assert 50 <= first["auto"]["total"] <= 64
+    assert 10 <= first["auto"]["total"] <= 64
     assert (second["machine"], second["exchange"]["exchanges"], second["exchange"]["selects"]) == (
         "gfx942",
         2,

@@ -10,6 +10,7 @@ from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
 from regweave.benchmarks.rearrangement_rows import ROWS
 from regweave.benchmarks.rearrangements import compare_rearrangements
+from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
 
 __all__ = [
     "CASCADES",
@@ -17,11 +18,13 @@ __all__ = [
     "PEER_CLASSES",
     "PRODUCTS",
     "ROWS",
+    "SEAM_CASES",
     "CascadeCase",
     "MissingPeerError",
     "ProductCase",
     "compare",
     "compare_models",
     "compare_rearrangements",
+    "compare_seams",
     "machine_bounds",
 ]

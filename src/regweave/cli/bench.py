@@ -1,4 +1,4 @@
-"""`regweave bench cascade|gemm|models|rearrange`: side by side with other libraries.
+"""`regweave bench cascade|gemm|models|rearrange|seams`: side by side with other libraries.
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
@@ -21,7 +21,7 @@ from regweave.errors import InputError, nearest_names
 
 
 def bench_command(
-    what: Literal["cascade", "gemm", "models", "rearrange"],
+    what: Literal["cascade", "gemm", "models", "rearrange", "seams"],
     /,
     *,
     threads: int = 1,
@@ -38,7 +38,8 @@ def bench_command(
         cascade: chains of products with bias and ReLU. gemm: single products, packing included.
         models: real models, onnxruntime alone against fused.
         rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
-        where one takes more than it should.
+        where one takes more than it should. seams: whole kernels of two products, folded and swapped against
+        exchanged; the exit code is 1 where these take more.
     threads:
         Threads for every library that is timed.
     rounds:
@@ -53,6 +54,8 @@ def bench_command(
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
         if what == "rearrange":
             document = _rearrangements(case, peer, say=say)
+        elif what == "seams":
+            document = _seams(case, peer, say=say)
         elif what == "models":
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
@@ -61,9 +64,9 @@ def bench_command(
     if json:
         print_document(document)
         return code
-    from regweave.views import comparison_table, models_table, rearrangements_table
+    from regweave.views import comparison_table, models_table, rearrangements_table, seams_table
 
-    tables = {"models": models_table, "rearrange": rearrangements_table}
+    tables = {"models": models_table, "rearrange": rearrangements_table, "seams": seams_table}
     print_answer(tables.get(what, comparison_table)(document))
     for name, reason in document.get("missing", {}).items():
         talk_console().print(f"without {name}: {reason}", markup=False)
@@ -96,6 +99,15 @@ def _rearrangements(names: tuple[str, ...], peers: tuple[str, ...], **settings: 
         )
     known = {row.name: row for row in ROWS}
     return compare_rearrangements([_named(name, known) for name in names or known], **settings)
+
+
+def _seams(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
+    from regweave.benchmarks import SEAM_CASES, compare_seams
+
+    if peers:
+        raise InputError("kernels are compared with one another", where="--peer", fix="leave --peer out")
+    known = {case.name: case for case in SEAM_CASES}
+    return compare_seams([_named(name, known) for name in names or known], **settings)
 
 
 def _named(name: str, known: dict[str, Any]) -> Any:

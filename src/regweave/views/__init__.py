@@ -4,7 +4,7 @@ from regweave.views.comparison import comparison_table, models_table
 from regweave.views.health import health_table
 from regweave.views.page import report_page
 from regweave.views.plain import plain
-from regweave.views.rearrangement_comparison import rearrangements_table
+from regweave.views.rearrangement_comparison import rearrangements_table, seams_table
 from regweave.views.report import report_table
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "rearrangements_table",
     "report_page",
     "report_table",
+    "seams_table",
 ]

@@ -38,6 +38,20 @@ def rearrangements_table(document: Mapping[str, Any]) -> Table:
     return table
 
 
+def seams_table(document: Mapping[str, Any]) -> Table:
+    """`document` (what `regweave bench seams --json` prints) as a table of each kernel's instructions."""
+    table = Table(title="instructions of whole kernels of two products", title_justify="left")
+    ways = ("identity", "fold", "swap", "exchange", "shared")
+    for name in ("kernel", *ways, ""):
+        table.add_column(name, overflow="fold")
+    for row in document["rows"]:
+        counts = [str(row["instructions"].get(way, "-")) for way in ways]
+        missed = [f"{way} takes more than exchange" for way in row["missed"]]
+        words = "; ".join(missed) or ("reached" if row["exchanges"] else "nothing is exchanged")
+        table.add_row(row["name"], *counts, Text(words, style="red" if missed else "green"))
+    return table
+
+
 def _figures(counts: Mapping[str, Any]) -> str:
     return f"{counts['exchanges']} + {counts['selects'] + counts['byte_permutes']}, {counts['total']}"
 
