@@ -111,7 +111,9 @@ class _Lowering:
         return self._builder.step("select", (predicate.lower(self._builder), *sides))
 
     def _selector(self, picks: NDArray[np.int64]) -> Value:
-        values = (_settled(picks) << np.arange(0, 16, 4)).sum(axis=1)
+        wide = 4 // picks.shape[1]  # bytes of a part
+        picked = _settled(picks)[:, :, None] * wide + np.arange(wide)
+        values = (picked.reshape(-1, 4) << np.arange(0, 16, 4)).sum(axis=1)
         if bool((values == values[0]).all()):
             return self._builder.constant(int(values[0]))
         table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]

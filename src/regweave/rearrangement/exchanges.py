@@ -28,6 +28,8 @@ from regweave.rearrangement.travel import Needs, Travel, arranged, make_travel
 from regweave.rearrangement.words import Words
 
 _REASONS = {"direct": "every word travels", "lean": "local words stay where that is cheaper"}
+# lanes x parts of a group beyond which few schedules are looked at
+_LARGE = 2048
 
 
 def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candidate, Candidate]:
@@ -76,7 +78,8 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
     lanes = len(problem.group.lanes)
     needs = Needs(parts.bits, peers.reshape(lanes, -1), own.reshape(lanes, -1))
     ways = linear_journeys(needs) or (packed_journeys(needs, remote_only=False),)
-    ways = tuple(journeys for way in ways for journeys in arranged(way, needs))
+    large = needs.peers.size > _LARGE
+    ways = tuple(journeys for way in ways for journeys in arranged(way, needs)[: 1 if large else None])
     travels = [make_travel(journeys, needs, problem.group, stay=False) for journeys in ways]
     costs = request.machine.costs
 
@@ -92,7 +95,7 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
         )
 
     every = min(travels, key=lambda travel: slots(travel, direct=True))
-    local = [way for way in ways if way.has_local_rounds]
+    local = [way for way in ways if way.has_local_rounds and not large]
     travels += [make_travel(way, needs, problem.group, stay=True) for way in local]
     fewest = min(travel.exchanges for travel in travels)
     if needs.has_local and needs.remote_words < fewest:
@@ -100,7 +103,7 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
         travels += [make_travel(way, needs, problem.group, stay=False) for way in remote]
     some = min(travels, key=lambda travel: slots(travel, direct=False))
     direct = lowered(every, "direct")
-    same = some is every and not local
+    same = some is every and some.exchanges == some.matrix.rounds
     lean = _renamed(direct, request) if same else lowered(some, "lean")
     return (
         _cheapest(request, "direct", [(every.matrix, direct)]),

@@ -17,7 +17,7 @@ Among the cheapest, the phi that uses the fewest bits comes first, since each bi
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,13 +71,14 @@ def maps_to_try(lane_bits: int, registers: int, forgotten: int | None = None) ->
     if len(images) ** lane_bits <= most:
         every = list(product(images, repeat=lane_bits))
         return np.array(every, dtype=np.int64).reshape(len(every), lane_bits)
-    found: dict[tuple[int, ...], None] = {}
-    for count in range((_FEW_BITS if forgotten is None else forgotten) + 1):
-        for bits in combinations(range(lane_bits), count):
-            for chosen in product(images[1:], repeat=count):
-                pairs = dict(zip(bits, chosen, strict=True))
-                found[tuple(pairs.get(bit, 0) for bit in range(lane_bits))] = None
-    few = list(found)[:_MOST_MAPS]
+    counts = range((_FEW_BITS if forgotten is None else forgotten) + 1)
+    chosen = (
+        dict(zip(bits, places, strict=True))
+        for count in counts
+        for bits in combinations(range(lane_bits), count)
+        for places in product(images[1:], repeat=count)
+    )
+    few = [[pairs.get(bit, 0) for bit in range(lane_bits)] for pairs in islice(chosen, 4 * most)]
     return np.array(few, dtype=np.int64).reshape(len(few), lane_bits)
 
 

@@ -29,7 +29,7 @@ from regweave.rearrangement.travel import Journeys, Needs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_REGISTERS = 16
+_MOST_REGISTERS = 64
 _MOST_SPACES = 64
 _MOST_SPACES_SEARCHED = 8
 
@@ -111,7 +111,7 @@ def _ways(needs: Needs, space: tuple[int, ...]) -> Iterator[_Way]:
     part_of = np.argsort(number_of, kind="stable")[:: len(space)]  # the least part of each number
     lane_bits = lanes.bit_length() - 1
     forgotten = lane_bits - (len(np.unique(needs.peers[:, 0])).bit_length() - 1)
-    maps = maps_to_try(lane_bits, count, forgotten)
+    maps = np.concatenate([_solved(needs, part_of), maps_to_try(lane_bits, count, forgotten)])
     shifts = apply_maps(maps)
     every = np.arange(lanes)
     asked = needs.peers[every, part_of[shifts]]
@@ -132,6 +132,35 @@ def _ways(needs: Needs, space: tuple[int, ...]) -> Iterator[_Way]:
         if wanted.any():
             at = int(np.where(wanted, permutes * 64 + bits, np.inf).argmin())
             yield _Way(int(permutes[at]), int(bits[at]), bool(local[at]), number_of, shifts[at])
+
+
+def _solved(needs: Needs, part_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Maps found by linear algebra, where there are too many to try: `[maps, bits]`.
+
+    One has as few images as can be, each the least that brings back what is forgotten; another makes a round
+    local.
+    """
+    lane_bits = range(needs.lanes.bit_length() - 1)
+    start = int(needs.peers[0, 0])
+    of_lane = [int(needs.peers[1 << bit, 0]) ^ start for bit in lane_bits]
+    of_number = (needs.peers[0, part_of] ^ start).tolist()
+    span = {0}
+    fewest = [0 for _ in lane_bits]
+    kept = []
+    for bit in lane_bits:
+        if of_lane[bit] not in span:
+            span |= {of_lane[bit] ^ other for other in span}
+            kept.append(bit)
+    for bit in lane_bits:
+        if bit in kept:
+            continue
+        found = next((n for n, moved in enumerate(of_number) if of_lane[bit] ^ moved not in span), 0)
+        fewest[bit] = found
+        span |= {of_lane[bit] ^ of_number[found] ^ other for other in span}
+    number_of = {moved: number for number, moved in reversed(list(enumerate(of_number)))}
+    local = [number_of.get(of_lane[bit] ^ 1 << bit) for bit in lane_bits]
+    maps = [fewest] if None in local else [fewest, local]
+    return np.array(maps, dtype=np.int64).reshape(len(maps), len(lane_bits))
 
 
 def _distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 ANY = -1
 # where the pieces of an intermediate word may lie: as in the input, as in the output, or as they come
 _PLACES = ("old", "new", "any")
+# outputs x lanes beyond which one way to place pieces must do
+_LARGE = 512
+# words that are halved in more ways than by one bit of their number
+_FEW = 8
 # words, and what is demanded of them
 _Key = tuple[tuple[int, ...], bytes]
 
@@ -101,7 +105,8 @@ def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
     used = np.unique(demands[demands >= 0] // demands.shape[2]).tolist()
     best: Network | None = None
     splits: dict[_Key, _Split] = {}
-    for first in _PLACES:
+    large = demands.shape[0] * demands.shape[1] > _LARGE
+    for first in _PLACES[:1] if large else _PLACES:
         search = _Search(inputs, demands.shape[1], demands.shape[2], first, splits)
         outputs = search.solve(used or [0], list(demands))
         network = Network(inputs, tuple(search.nodes), tuple(outputs))
@@ -215,17 +220,24 @@ class _Split:
     ) -> tuple[list[NDArray[np.int64]], dict[int, int]]:
         """What the intermediate words of one side hold, and the number of each output's word."""
         home = self.homes[number]
-        bins: dict[int, NDArray[np.int64]] = {}
-        for output, place in home.items():
-            demand = demands[output]
-            mine = np.where(
-                (demand >= 0) & (self._of_side[demand // self._size] == (number == 0)), demand, ANY
-            )
-            bins[place] = (
-                _joined(bins[place], mine, first) if place in bins else _settled(mine, demand, first)
-            )
-        order = {place: at for at, place in enumerate(bins)}
-        return list(bins.values()), {output: order[place] for output, place in home.items()}
+        wanted = np.asarray(demands)[list(home)]
+        mine = (wanted >= 0) & (self._of_side[wanted // self._size] == (number == 0))
+        parts = np.where(mine, wanted, ANY)
+        alone = np.array([np.array_equal(*pair) for pair in zip(parts, wanted, strict=True)], dtype=bool)
+        places = np.array(list(home.values()))
+        order = {place: at for at, place in enumerate(dict.fromkeys(places.tolist()))}
+        bins = np.array([order[place] for place in places.tolist()])
+        held = np.full((len(order), *parts.shape[1:]), ANY)
+        held[bins[alone]] = parts[alone]
+        # the first output of every word, then the second, and so on
+        turns = np.array([np.count_nonzero(bins[:at] == bin) for at, bin in enumerate(bins)])
+        for turn in range(int(turns.max(initial=-1)) + 1):
+            members = (turns == turn) & ~alone
+            if members.any():
+                shape = held[bins[members]].shape
+                there, more = (t.reshape(-1, self._size) for t in (held[bins[members]], parts[members]))
+                held[bins[members]] = _joined(there, more, first).reshape(shape)
+        return list(held), {output: int(at) for output, at in zip(home, bins, strict=True)}
 
 
 def _sides(words: Sequence[int]) -> list[list[int]]:
@@ -233,9 +245,10 @@ def _sides(words: Sequence[int]) -> list[list[int]]:
     if len(words) <= 4:
         return [[words[0], *others] for others in combinations(words[1:], (len(words) - 1) // 2)]
     bits = (len(words) - 1).bit_length()
+    every = range(1, 1 << bits) if len(words) <= _FEW else [1 << bit for bit in range(bits)]
     return [
         [word for number, word in enumerate(words) if not (number & chosen).bit_count() & 1]
-        for chosen in range(1, 1 << bits)
+        for chosen in every
     ]
 
 
@@ -283,23 +296,22 @@ def _pack(
     return home
 
 
-def _settled(mine: NDArray[np.int64], demand: NDArray[np.int64], first: str) -> NDArray[np.int64]:
-    """The pieces of one side of a demand; where there are others, in the places that come `first`."""
-    if np.array_equal(mine, demand):
-        return mine
-    return _joined(np.full_like(mine, ANY), mine, first)
-
-
 def _joined(held: NDArray[np.int64], more: NDArray[np.int64], first: str) -> NDArray[np.int64]:
-    """`held` with the pieces of `more` in its free places: those that come `first`, then any."""
-    rows, size = held.tolist(), held.shape[1]
-    for row, wanted in zip(rows, more.tolist(), strict=True):
-        left = [piece for piece in dict.fromkeys(wanted) if piece >= 0 and piece not in row]
-        for piece in left if first != "any" else ():
-            place = piece % size if first == "old" else wanted.index(piece)
-            if row[place] < 0:
-                row[place] = piece
-        for piece in left:
-            if piece not in row:
-                row[row.index(ANY)] = piece
-    return np.array(rows, dtype=np.int64)
+    """`held` with the pieces of `more` in its free places: those that come `first`, then any. Row by row."""
+    held, size = held.copy(), held.shape[1]
+    rows = np.arange(len(held))
+    earlier = np.tri(size, k=-1, dtype=bool)
+    equal = more[:, :, None] == more[:, None, :]
+    new = (more >= 0) & ~(more[:, :, None] == held[:, None, :]).any(axis=2) & ~(equal & earlier).any(axis=2)
+    if first != "any":
+        for column in range(size):
+            piece = more[:, column]
+            place = piece % size if first == "old" else np.full_like(piece, column)
+            fits = new[:, column] & (held[rows, place] < 0)
+            held[rows[fits], place[fits]] = piece[fits]
+            new[fits, column] = False
+    row, column = np.nonzero(new)
+    if row.size:
+        free = np.argsort(held >= 0, axis=1, kind="stable")
+        held[row, free[row, np.cumsum(new, axis=1)[row, column] - 1]] = more[row, column]
+    return held

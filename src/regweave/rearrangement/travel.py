@@ -163,8 +163,8 @@ def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -
     return Travel(
         needs.bits,
         matrix,
-        find_network(in_bytes(offered, needs.bits), needs.registers * spread),
-        find_network(in_bytes(kept, needs.bits), (count + needs.registers) * spread),
+        find_network(in_pieces(offered, needs.bits), needs.registers * spread),
+        find_network(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
     )
 
 
@@ -186,18 +186,15 @@ def _matrix(
     return matrix_of(numbered, edges, rounds.tolist())
 
 
-def in_bytes(table: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Demands in parts, `[outputs, lanes, parts]` of word * parts + place, as demands in bytes of pieces.
+def in_pieces(table: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Demands in parts, `[outputs, lanes, parts]` of word * parts + place, as demands on whole bytes.
 
     Parts of less than a byte lie in several pieces of a word: part k in byte k // pieces of piece k % pieces.
     """
-    size = table.shape[2]
     if bits >= 8:
-        wide = bits // 8
-        spread = table[..., None] * wide + np.arange(wide)
-        return np.where(table[..., None] < 0, NOTHING, spread).reshape(*table.shape[:2], 4)
+        return table
     pieces = 8 // bits
-    word, place = np.divmod(table, size)
+    word, place = np.divmod(table, table.shape[2])
     codes = np.where(table < 0, NOTHING, (word * pieces + place % pieces) * 4 + place // pieces)
     split = codes.reshape(*table.shape[:2], 4, pieces)
     return np.moveaxis(split, 3, 1).reshape(-1, table.shape[1], 4)
