@@ -1,7 +1,8 @@
 """How many instructions a program takes: its kernel minus the same kernel without it, both compiled.
 
 Words come from nowhere that the compiler knows and go where it cannot follow: volatile accesses to one
-place on NVIDIA's GPUs, empty assembly on AMD's. So nothing but the program can differ.
+place of each lane on NVIDIA's GPUs, as every kernel has its thread's number, empty assembly on AMD's. So
+nothing but the program can differ.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from regweave.programs import Program
 
 _TYPES = {"f32": "float", "b32": "unsigned"}
 _HEADING = 'extern "C" __global__ void __launch_bounds__({threads})'
-# a kernel's parameters, how it takes a word and how it gives one away
+# a kernel's parameters, what it begins with, how it takes a word and how it gives one away
 _WAYS = {
-    "cuda": ("const volatile {taken} *x, volatile {given} *y", "{word} = *x;", "*y = {word};"),
-    "hip": ("", 'asm volatile("; takes %0" : "=v"({word}));', 'asm volatile("; gives %0" : : "v"({word}));'),
+    "cuda": (
+        "const volatile {taken} *x, volatile {given} *y",
+        'unsigned self;\n    asm("mov.u32 %0, %%laneid;" : "=r"(self));',
+        "{word} = x[self];",
+        "y[self] = {word};",
+    ),
+    "hip": (
+        "",
+        "",
+        'asm volatile("; takes %0" : "=v"({word}));',
+        'asm volatile("; gives %0" : : "v"({word}));',
+    ),
 }
 
 
@@ -54,11 +65,11 @@ def counts_between(whole: Listing, bare: Listing) -> Counts:
 def _kernel(name: str, language: str, threads: int, words: tuple[str, int, str, int], called: str) -> str:
     """A kernel that takes words, does what is `called` with them and gives words away; or the same ones."""
     taken, held, given, wanted = words
-    parameters, take, give = _WAYS[language]
+    parameters, begin, take, give = _WAYS[language]
     results = "wanted" if called else "held"
     lines = [
         f"{_HEADING.format(threads=threads)} {name}({parameters.format(taken=taken, given=given)}) {{\n",
-        f"    {taken} held[{held}];\n",
+        f"    {begin}\n    {taken} held[{held}];\n",
         *(f"    {take.format(word=f'held[{index}]')}\n" for index in range(held)),
         *([f"    {given} wanted[{wanted}];\n", called] if called else []),
         *(f"    {give.format(word=f'{results}[{index}]')}\n" for index in range(wanted)),
