@@ -11,7 +11,6 @@ from regweave import rearrange
 from regweave.emitters import emit_trial
 from regweave.layouts import Layout
 
-TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
 TRITON_EXCHANGES, TRITON_SELECTS, TRITON_TOTAL = 16, 32, 64
 
 
@@ -19,7 +18,7 @@ def stays_in_registers(listing):
     return not any(listing.count(kind) for kind in ("local", "shared_store", "shared_load", "barrier"))
 
 
-@pytest.mark.parametrize(("form", "target"), [*(("direct", target) for target in TARGETS), ("lean", "sm_80")])
+@pytest.mark.parametrize(("form", "target"), [("direct", "sm_80"), ("lean", "sm_80"), ("direct", "sm_120")])
 def test_the_tf32_exchange_beats_triton(form, target, inspect_cuda):
     plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", machine=target, strategy=form, tile="16x32")
     code = emit_trial(plan.chosen.program, "cuda")
@@ -32,9 +31,7 @@ def test_the_tf32_exchange_beats_triton(form, target, inspect_cuda):
     assert len(listing) - len(bare) <= plan.cost.instructions + 2 < TRITON_TOTAL
 
 
-@pytest.mark.parametrize(
-    ("kind", "target"), [*(("tf32", target) for target in TARGETS), ("f16", "sm_80"), ("bf16", "sm_120")]
-)
+@pytest.mark.parametrize(("kind", "target"), [("tf32", "sm_90a"), ("f16", "sm_80"), ("bf16", "sm_120")])
 def test_folds_and_identities_exchange_nothing(kind, target, inspect_cuda):
     name = "mma.m16n8k8.tf32" if kind == "tf32" else f"mma.m16n8k16.{kind}"
     plan = rearrange(f"{name}:C", f"{name}:A", machine=target, tile="16x32")

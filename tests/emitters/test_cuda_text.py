@@ -28,7 +28,7 @@ def test_the_text_moves_every_element(instruction, tile, strategy, run_text):
     assert np.array_equal(run_text(plan.emit("cuda"), words), run_program(plan.chosen.program, words))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_text_of_any_bijection(run_text, data):
     lanes, words = data.draw(st.sampled_from([(32, 2), (6, 3), (8, 4), (5, 5), (16, 1)]))
