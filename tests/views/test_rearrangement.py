@@ -84,6 +84,7 @@ def test_large_tiles_are_drawn_small_and_larger_ones_not_at_all():
     assert ">r1.1<" not in large
     with pytest.raises(UnsupportedError, match=r"a drawing of 131072 elements.*CSV"):
         layout_svg(layout("mma.m16n8k8.tf32:C", tile="256x512"))
+    assert layout("mma.m16n8k8.tf32:C", tile="256x512")._repr_svg_() is None
 
 
 def test_a_layout_can_be_drawn_beside_another():

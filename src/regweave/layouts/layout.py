@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from regweave.errors import InputError
+from regweave.errors import InputError, UnsupportedError
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
 from regweave.layouts.numbers import check_slots, whole_numbers, whole_pair
@@ -295,7 +295,7 @@ class Layout:
         return to_cute(self)
 
     def to_svg(self) -> str:
-        """The drawing that notebooks show: the tile, coloured by lane."""
+        """The drawing that notebooks show, coloured by lane; UnsupportedError above 65536 elements."""
         from regweave.views.layout_svg import layout_svg
 
         return layout_svg(self)
@@ -323,8 +323,11 @@ class Layout:
 
         return to_text(self)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.to_svg()
+        except UnsupportedError:  # too large to draw: a notebook then shows the text
+            return None
 
 
 def _tile(shape: Any, where: str) -> tuple[int, int]:

@@ -192,8 +192,11 @@ class Plan:
 
         return plan_svg(self)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.to_svg()
+        except UnsupportedError:  # too large to draw: a notebook then shows the text
+            return None
 
     def __str__(self) -> str:
         return self.draw()
