@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.rearrangement.edges import Edge, matrix_of
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.matrix import CoordinationMatrix
-from regweave.rearrangement.networks import Network, find_network
+from regweave.rearrangement.linear_networks import cheapest_network
+from regweave.rearrangement.matrix import CoordinationMatrix, Entry
+from regweave.rearrangement.networks import Network
 from regweave.rearrangement.parts import NOTHING
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -
     return Travel(
         needs.bits,
         matrix,
-        find_network(in_pieces(offered, needs.bits), needs.registers * spread),
-        find_network(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
+        cheapest_network(in_pieces(offered, needs.bits), needs.registers * spread),
+        cheapest_network(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
     )
 
 
@@ -178,12 +178,10 @@ def _matrix(
         order = np.lexsort((rounds, *ends))
         ordered = ends[1][order]
         numbers[order] = np.arange(count) - np.searchsorted(ordered, ordered)
-    edges = [Edge(*entry) for entry in np.stack([takers, peers, words, keeps], axis=1).tolist()]
-    numbered = Group(group.lanes, tuple(range(int(max(words.max(initial=0), keeps.max(initial=0))) + 1)),
-                     group.lane_offsets, group.register_offsets)  # fmt: skip
-    if not edges:
-        return CoordinationMatrix(group.lanes, ((),) * lanes, ((),) * lanes)
-    return matrix_of(numbered, edges, rounds.tolist())
+    rows: list[list[Entry | None]] = [[None] * (int(rounds.max(initial=-1)) + 1) for _ in range(lanes)]
+    for taker, peer, word, keep, number in np.stack([takers, peers, words, keeps, rounds], axis=1).tolist():
+        rows[taker][number] = Entry(group.lanes[peer], word, keep)
+    return CoordinationMatrix(group.lanes, tuple(map(tuple, rows)), ((),) * lanes)
 
 
 def in_pieces(table: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
