@@ -77,7 +77,8 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
     peers, own = restricted(parts, problem.group.lanes, problem.group.registers)
     lanes = len(problem.group.lanes)
     needs = Needs(parts.bits, peers.reshape(lanes, -1), own.reshape(lanes, -1))
-    ways = linear_journeys(needs) or (packed_journeys(needs, remote_only=False),)
+    linear = linear_journeys(needs)
+    ways = linear or (packed_journeys(needs, remote_only=False),)
     large = needs.peers.size > _LARGE
     ways = tuple(journeys for way in ways for journeys in arranged(way, needs)[: 1 if large else None])
     travels = [make_travel(journeys, needs, problem.group, stay=False) for journeys in ways]
@@ -95,7 +96,8 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
         )
 
     every = min(travels, key=lambda travel: slots(travel, direct=True))
-    local = [way for way in ways if way.has_local_rounds and not large]
+    # a local round of a linear schedule needs no exchange as it is, and its networks are simpler
+    local = [way for way in ways if way.has_local_rounds and not linear]
     travels += [make_travel(way, needs, problem.group, stay=True) for way in local]
     fewest = min(travel.exchanges for travel in travels)
     if needs.has_local and needs.remote_words < fewest:
