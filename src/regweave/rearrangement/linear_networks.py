@@ -28,15 +28,17 @@ import numpy as np
 from regweave.rearrangement.bit_steps import combined
 from regweave.rearrangement.linear_schedule import apply_maps
 from regweave.rearrangement.networks import ANY, Network, Node, find_network
-from regweave.rearrangement.subspaces import coordinates, extend, spanned
+from regweave.rearrangement.subspaces import coordinates, extend, reduced, spanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # choices of (u, e, d) that are followed in each layer, and nodes of all networks that are compared
 _WIDTH, _MOST_NODES = 3, 32
-# outputs up to which a search is tried as well
-_MOST_SEARCHED = 4
+# dimensions of D up to which every vector of it is tried, and not only those of a basis
+_MOST_DIMENSIONS = 2
+# outputs up to which a search is tried as well, if telling lanes apart takes more half instructions than this
+_MOST_SEARCHED, _CHEAP = 4, 8
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class _Layer:
 def cheapest_network(demands: NDArray[np.int64], inputs: int) -> Network:
     """The best network by algebra or by search; only by algebra where that works and a search takes long."""
     linear = linear_network(demands, inputs)
-    if linear is not None and len(demands) > _MOST_SEARCHED:
+    if linear is not None and (len(demands) > _MOST_SEARCHED or linear.weight[1] <= _CHEAP):
         return linear
     found = find_network(demands, inputs)
     return found if linear is None else min((linear, found), key=lambda network: network.weight)
@@ -172,7 +174,8 @@ def _layers(target: _Map, wanted: frozenset[int]) -> list[tuple[_Layer, frozense
     bits, drawn = len(target.outputs), target.drawn
     inverse = tuple(coordinates((*target.outputs, *target.pieces)))
     found: list[tuple[tuple[int, ...], _Layer, frozenset[int]]] = []
-    for moved, place in product(spanned(drawn)[1:], range(1 << len(target.pieces))):
+    sums = spanned(drawn)[1:] if len(drawn) <= _MOST_DIMENSIONS else reduced(drawn)
+    for moved, place in product(sums, range(1 << len(target.pieces))):
         step = moved | place << bits
         move = combined(inverse, step)
         e, d = move & target.words, move >> bits

@@ -29,7 +29,7 @@ from regweave.rearrangement.bit_steps import (
     exchange_bits,
     transposition,
 )
-from regweave.rearrangement.subspaces import Span, coordinates
+from regweave.rearrangement.subspaces import Span, coordinates, reduced
 
 _MOST_VISITS = 200
 # lane bits whose exchange with a register bit is an instruction, on machines that have it
@@ -73,7 +73,7 @@ def find_walk(goal: BitMap, packed: bool, machine: WarpMachine, fused: bool) -> 
         if not heap:
             return None
         cost, _, columns, walk = heapq.heappop(heap)
-        key = columns.lanes, columns.parts, _normal(columns.registers)
+        key = columns.lanes, columns.parts, reduced(columns.registers)
         if key in seen:
             continue
         seen.add(key)
@@ -96,16 +96,6 @@ def _starts(goal: BitMap, packed: bool) -> list[Columns]:
         Columns(lanes, parts, tuple(item for item in goal.items if item not in parts))
         for parts in permutations(goal.items, size)
     ]
-
-
-def _normal(columns: tuple[int, ...]) -> tuple[int, ...]:
-    """The same for all bases of one space: the reduced echelon form."""
-    rows: list[int] = []
-    for column in columns:
-        for row in rows:
-            column = min(column, column ^ row)
-        rows = sorted([*(min(row, row ^ column) for row in rows), column], reverse=True)
-    return tuple(rows)
 
 
 class _Search:

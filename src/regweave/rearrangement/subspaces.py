@@ -50,6 +50,17 @@ def extend(known: Iterable[int], vectors: Iterable[int]) -> list[int]:
     return [vector for vector in vectors if span.add(vector)]
 
 
+def reduced(vectors: Iterable[int]) -> tuple[int, ...]:
+    """The reduced echelon basis of a span: the same for all that span it, with few bits set."""
+    rows: list[int] = []
+    for vector in vectors:
+        for row in rows:
+            vector = min(vector, vector ^ row)
+        if vector:
+            rows = sorted([*(min(row, row ^ vector) for row in rows), vector], reverse=True)
+    return tuple(rows)
+
+
 def common(first: Sequence[int], second: Sequence[int]) -> list[int]:
     """A basis of the intersection of two spans, vectors of `first` that lie in `second` coming first."""
     other = Span(second)
