@@ -30,6 +30,7 @@ from regweave.rearrangement.stepwise import stepwise_candidates
 from regweave.rearrangement.swap import FORMS as SWAP_FORMS
 from regweave.rearrangement.swap import swap_candidates
 
+_FUSED = ("transpose", "lane_swap")
 # what a person may ask for -> the (strategy, form) pairs that answer it
 STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
     "identity": (("identity", None),),
@@ -120,8 +121,8 @@ def _choose(
 ) -> Candidate:
     """The cheapest of those that apply and were asked for, the simpler first; to refuse comes last.
 
-    Who asks for an exchange gets one that meets the one-hop minimum of shuffles, if there is one. Fused
-    transposes and lane swaps are no shuffles.
+    Who asks for an exchange gets one that meets the one-hop minimum of exchanges, if there is one; fused
+    transposes and lane swaps do not count.
     """
     if strategy == "auto":
         asked = [candidate for candidate in candidates if candidate.strategy != "refuse"]
@@ -134,7 +135,7 @@ def _choose(
     applicable = [candidate for candidate in asked if candidate.applies]
     if applicable:
         most = one_hop_minimum(relation.in_words) if strategy == "exchange" else None
-        few = [found for found in applicable if most is None or _shuffles(found) <= most]
+        few = [found for found in applicable if most is None or _hops(found) <= most]
         return min(few or applicable, key=lambda candidate: _price(candidate, machine))
     if strategy == "refuse":
         return asked[0]
@@ -144,9 +145,11 @@ def _choose(
                            fix="ask for another strategy, or for auto")  # fmt: skip
 
 
-def _shuffles(candidate: Candidate) -> int:
+def _hops(candidate: Candidate) -> int:
+    """Exchanges but for those that do more than move a word."""
     assert candidate.program is not None
-    return sum(times for step, times in candidate.program.walk() if step.opcode == "shuffle")
+    fused = sum(times for step, times in candidate.program.walk() if step.opcode in _FUSED)
+    return candidate.cost.exchanges - fused
 
 
 def _price(candidate: Candidate, machine: WarpMachine) -> tuple[int, bool, int]:
