@@ -21,15 +21,17 @@ from regweave.rearrangement.linear_travel import linear_journeys
 from regweave.rearrangement.matrix import CoordinationMatrix, check_matrix
 from regweave.rearrangement.multicast import multicast_matrix
 from regweave.rearrangement.packed_travel import packed_journeys
-from regweave.rearrangement.parts import Parts, restricted
+from regweave.rearrangement.parts import Parts, parts_of_words, restricted
 from regweave.rearrangement.problem import Problem
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.travel import Needs, Travel, arranged, make_travel
 from regweave.rearrangement.words import Words
 
 _REASONS = {"direct": "every word travels", "lean": "local words stay where that is cheaper"}
-# lanes x parts of a group beyond which few schedules are looked at
-_LARGE = 2048
+# lanes x registers of a group beyond which words are scheduled by algebra only, if they can be
+_MANY_WORDS = 64
+# lanes x parts of a group up to which more and beyond which fewer schedules are looked at
+_FEW, _LARGE = 256, 2048
 
 
 def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candidate, Candidate]:
@@ -38,8 +40,12 @@ def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candi
         problem = f"{request.machine.name} has no exchange by an index of the lane"
     if isinstance(problem, str):
         return Candidate("exchange", "direct", problem), Candidate("exchange", "lean", problem)
-    if problem.words is not None:
-        return _of_words(request, problem, problem.words)
+    words, group = problem.words, problem.group
+    once = request.source.bijective and request.destination.bijective
+    if words is not None and not (once and len(group.lanes) * len(group.registers) > _MANY_WORDS):
+        return _of_words(request, problem, words)
+    if words is not None:
+        return _of_parts(request, problem, parts_of_words(words.peers, words.words, words.contents))
     assert problem.parts is not None
     return _of_parts(request, problem, problem.parts)
 
@@ -96,8 +102,9 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
         )
 
     every = min(travels, key=lambda travel: slots(travel, direct=True))
-    # a local round of a linear schedule needs no exchange as it is, and its networks are simpler
-    local = [way for way in ways if way.has_local_rounds and not linear]
+    # a local round of a linear schedule needs no exchange as it is, and its networks are found sooner
+    few = not linear or needs.peers.size <= _FEW
+    local = [way for way in ways if way.has_local_rounds and few]
     travels += [make_travel(way, needs, problem.group, stay=True) for way in local]
     fewest = min(travel.exchanges for travel in travels)
     if needs.has_local and needs.remote_words < fewest:

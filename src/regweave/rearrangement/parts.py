@@ -60,6 +60,12 @@ class Parts:
         return self.peers.shape[2]
 
 
+def parts_of_words(peers: NDArray[np.int64], words: NDArray[np.int64], contents: Contents) -> Parts:
+    """Whole words as parts of 32 bits."""
+    places = np.where(peers < 0, NOTHING, 0)
+    return Parts(REGISTER_BITS, peers[..., None], words[..., None], places[..., None], contents)
+
+
 def find_parts(relation: Relation, contents: Contents | None = None) -> Parts:
     """The relation of parts, as large as they can be.
 

@@ -158,7 +158,7 @@ def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -
     rows, columns = np.nonzero(there)
     kept[takers[rows], units[rows, columns]] = rounds[rows] * size + columns
     kept = kept.reshape(needs.lanes, needs.registers, size).swapaxes(0, 1)
-    matrix = _matrix(group, takers, peers, rounds)
+    matrix = _matrix(needs, group, takers, peers, units, rounds)
     spread = max(1, 8 // needs.bits)
     return Travel(
         needs.bits,
@@ -169,12 +169,24 @@ def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -
 
 
 def _matrix(
-    group: Group, takers: NDArray[np.int64], peers: NDArray[np.int64], rounds: NDArray[np.int64]
+    needs: Needs,
+    group: Group,
+    takers: NDArray[np.int64],
+    peers: NDArray[np.int64],
+    units: NDArray[np.int64],
+    rounds: NDArray[np.int64],
 ) -> CoordinationMatrix:
-    """H of travel words, numbered in each lane by who takes them, and of arrivals, by round."""
+    """H of travel words, numbered in each lane by who takes them, and of arrivals, by round.
+
+    Words that are not put together have the numbers that they have.
+    """
     lanes, count = len(group.lanes), len(takers)
+    registers = np.array(group.registers)
     words, keeps = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    for numbers, ends in ((words, (takers, peers)), (keeps, (rounds, takers))):
+    if needs.per_word == 1:
+        words, keeps = registers[needs.own[takers, units[:, 0]]], registers[units[:, 0]]
+    numbered = ((words, (takers, peers)), (keeps, (rounds, takers)))
+    for numbers, ends in numbered if needs.per_word > 1 else ():
         order = np.lexsort((rounds, *ends))
         ordered = ends[1][order]
         numbers[order] = np.arange(count) - np.searchsorted(ordered, ordered)
