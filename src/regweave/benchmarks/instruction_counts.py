@@ -1,8 +1,8 @@
 """How many instructions a program takes: its kernel minus the same kernel without it, both compiled.
 
 Words come from nowhere that the compiler knows and go where it cannot follow: volatile accesses to one
-place of each lane on NVIDIA's GPUs, as every kernel has its thread's number, empty assembly on AMD's. So
-nothing but the program can differ.
+place of each thread on NVIDIA's GPUs, empty assembly on AMD's. So nothing but the program can differ. The
+thread's number, which every kernel needs for its addresses, is there in both; that of a lane counts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _HEADING = 'extern "C" __global__ void __launch_bounds__({threads})'
 _WAYS = {
     "cuda": (
         "const volatile {taken} *x, volatile {given} *y",
-        'unsigned self;\n    asm("mov.u32 %0, %%laneid;" : "=r"(self));',
-        "{word} = x[self];",
-        "y[self] = {word};",
+        "const unsigned thread = threadIdx.x;",
+        "{word} = x[thread];",
+        "y[thread] = {word};",
     ),
     "hip": (
         "",

@@ -28,14 +28,21 @@ from regweave.machines.gpu import WarpMachine
 
 VERSION = triton.__version__
 _TYPES = {"f64": "f64", "f32": "f32", "tf32": "f32", "f16": "f16", "bf16": "bf16", "s8": "i8", "u8": "i8"}
+# where the source's words come from and the destination's go to: places of each thread, scalars on AMD's GPUs
+_THREADS = """\
+    %zero_{name} = arith.constant dense<0> : {numbers}
+    %thread_{name} = tt.elementwise_inline_asm "mov.u32 $0, %tid.x;" {{constraints = "=r,r",
+      packed_element = 1 : i32, pure = true}} %zero_{name} : {numbers} -> {numbers}
+    %first_{name} = tt.splat %{name} : {pointer} -> {places}
+    %{name}s = tt.addptr %first_{name}, %thread_{name} : {places}, {numbers}"""
+_SCALARS = "    %{name}s = tt.splat %{name} : {pointer} -> {places}"
 _MODULE = """\
 #source = {source}
 #destination = {destination}
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32,
                    ttg.target = "{target}", "ttg.threads-per-warp" = {lanes} : i32}} {{
   tt.func public @kernel(%x: {pointer}, %y: {pointer}) attributes {{noinline = false}} {{
-    %xs = tt.splat %x : {pointer} -> {held_places}
-    %ys = tt.splat %y : {pointer} -> {wanted_places}
+{places}
     %held = tt.elementwise_inline_asm "{take}" {{constraints = "{taking}", packed_element = {packed} : i32,
       pure = false}} %xs : {held_places} -> {held}
     {convert}
@@ -108,7 +115,14 @@ def _text(source: Layout, destination: Layout, machine: WarpMachine, *, forced: 
         f"%wanted = ttg.convert_layout %held {'{force_warp_shuffle} ' if forced else ''}: "
         f"{tensor(kind, '#source')} -> {tensor(kind, '#destination')}"
     )
+    place_lines = [
+        (_SCALARS if amd else _THREADS).format(
+            name=name, pointer=pointer, places=tensor(pointer, where), numbers=tensor("i32", where)
+        )
+        for name, where in (("x", start), ("y", "#destination"))
+    ]
     return _MODULE.format(
+        places="\n".join(place_lines),
         source=source.to_triton(),
         destination=destination.to_triton(),
         target=f"{'hip' if amd else 'cuda'}:{machine.name.removeprefix('sm_')}",

@@ -230,7 +230,7 @@ class _Writer:
         )
         plan = plan_addresses(list(found.tables))
         held: dict[int, tuple[Value, int]] = {}
-        places = lower_addresses(plan, self.builder, self.lane, self.machine.costs)
+        places = lower_addresses(plan, self.builder, self.lane, self.machine)
         for items, (address, offset) in zip(found.items, places, strict=True):
             words = self.builder.load(memory, address, found.bytes, offset)
             for place, item in enumerate(items):
@@ -248,9 +248,7 @@ class _Writer:
         found = next(
             accesses for bits in _WIDTHS if (accesses := find_accesses(addresses, bits, _WORD)) is not None
         )
-        places = lower_addresses(
-            plan_addresses(list(found.tables)), self.builder, self.lane, self.machine.costs
-        )
+        places = lower_addresses(plan_addresses(list(found.tables)), self.builder, self.lane, self.machine)
         for items, (address, offset) in zip(found.items, places, strict=True):
             values = [words[item] for item in items]
             raw = [self.builder.step("bits", (v,)) if v.type == "f32" else v for v in values]

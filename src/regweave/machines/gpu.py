@@ -136,7 +136,8 @@ class WarpMachine(Machine):
     `costs`, which speaks of kinds of steps, is wrong for them. `selector_slots` are those that a byte permute
     takes on top where its selector is neither a constant nor put together from choices among constants,
     because the instruction wants it in another form. Shared memory has `shared_banks` banks of 32
-    bits and serves `shared_widths` bytes per lane at a time. `shared_phases` names, for ("load" or "store",
+    bits and serves `shared_widths` bytes per lane at a time; an access multiplies its index by one of
+    `shared_scales` for nothing. `shared_phases` names, for ("load" or "store",
     bytes), the lanes whose xor combinations are served together first, where they are not simply the next
     ones; other phases are the same lanes moved by an xor. `picks` are what a vector machine takes of two
     registers by one instruction. `layouts` are those that belong to no matrix
@@ -154,6 +155,7 @@ class WarpMachine(Machine):
     layouts: OnDemand[Layout] = field(default_factory=lambda: OnDemand({}))
     opcode_costs: Mapping[str, int] = field(default_factory=dict)
     shared_phases: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    shared_scales: tuple[int, ...] = ()
     selector_slots: int = 0
     picks: Picks | None = None
 

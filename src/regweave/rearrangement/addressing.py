@@ -9,18 +9,19 @@ alone:
     one value `lane << 2`, and offsets 0 and 128
 
 If each bit of the thread's number adds (or flips) fixed bits, a value is a sum of shifted, masked pieces.
-Anything else is left to `synthesise`.
+Anything else is left to `synthesise`. A factor of all pieces comes last where accesses scale their index.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.machines.gpu import StepCosts
+from regweave.machines.gpu import WarpMachine
 from regweave.programs import ProgramBuilder, Value
 from regweave.rearrangement.expressions import lower_expression
 from regweave.rearrangement.subspaces import spanned
@@ -107,10 +108,10 @@ def plan_addresses(tables: Sequence[NDArray[np.int64]]) -> Addresses:
 
 
 def lower_addresses(
-    plan: Addresses, builder: ProgramBuilder, thread: Value, costs: StepCosts
+    plan: Addresses, builder: ProgramBuilder, thread: Value, machine: WarpMachine
 ) -> list[tuple[Value, int]]:
     """The value and the known offset of each access."""
-    values = [_lower(value, builder, thread, costs) for value in plan.values]
+    values = [_lower(value, builder, thread, machine) for value in plan.values]
     lowered = []
     for number, constant, offset in plan.uses:
         value = values[number]
@@ -176,14 +177,26 @@ def _shifts(masks: Sequence[int]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def _lower(value: ThreadValue, builder: ProgramBuilder, thread: Value, costs: StepCosts) -> Value:
+def _lower(value: ThreadValue, builder: ProgramBuilder, thread: Value, machine: WarpMachine) -> Value:
     if value.pieces is None:
-        return lower_expression(synthesise(value.table.tolist(), 0xFFFFFFFF, costs), builder)
+        return lower_expression(synthesise(value.table.tolist(), 0xFFFFFFFF, machine.costs), builder)
+    scale = _scale(value.pieces, machine)
     total: Value | None = None
     for piece in value.pieces:
-        part = _lower_piece(piece, builder, thread)
+        part = _lower_piece(replace(piece, factor=piece.factor // scale), builder, thread)
         total = part if total is None else builder.step(value.joint, (total, part))
-    return builder.constant(0) if total is None else total
+    if total is None:
+        return builder.constant(0)
+    return (
+        builder.step("shift_left", (total, builder.constant(scale.bit_length() - 1))) if scale > 1 else total
+    )
+
+
+def _scale(pieces: Sequence[Piece], machine: WarpMachine) -> int:
+    """The largest factor that all of several pieces have and that accesses multiply by themselves, or 1."""
+    common = math.gcd(*(piece.factor for piece in pieces))
+    scales = [scale for scale in machine.shared_scales if common % scale == 0]
+    return max(scales, default=1) if len(pieces) > 1 else 1
 
 
 def _lower_piece(piece: Piece, builder: ProgramBuilder, thread: Value) -> Value:

@@ -105,7 +105,7 @@ def lower_passage(name: str, relation: Relation, passage: Passage, machine: Warp
     memories = (Memory(MEMORY, "shared", passage.bytes),)
     builder = program_builder(name, relation, registers, machine, memories, warps)
     thread = builder.step("lane" if warps == 1 else "thread")
-    addresses = lower_addresses(passage.addresses, builder, thread, machine.costs)
+    addresses = lower_addresses(passage.addresses, builder, thread, machine)
     words = _stored_words(builder, relation, passage)
     loaded: Held = {}
     unit, stores, loads = relation.destination.element_type.bits, passage.stores, passage.loads

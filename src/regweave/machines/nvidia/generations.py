@@ -13,7 +13,8 @@ two at a time by I2IP, one of the conversions that the table gives 16 per clock.
     sm_86            F2FP f16, bf16                   I2IP s8, u8      99 KiB
     sm_89 on         F2FP f16, bf16, e4m3, e5m2       I2IP s8, u8      99 KiB, sm_90a and sm_100a 227 KiB
 
-The packings were read from SASS, where each is one instruction.
+The packings were read from SASS, where each is one instruction. So were the scaled addresses of shared memory
+(`STS.64 [R20.X8+0x108]`), which Hopper gave up for addresses with a uniform register.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _AMPERE = (*_TURING, "pack_bf16")
 _ADA = (*_AMPERE, "pack_e4m3", "pack_e5m2")
 _SHUFFLE = ("shuffle",)
 _TRANSPOSE = ("shuffle", "movmatrix")
+_SCALES = (4, 8, 16)
 
 
 def _generation(
@@ -48,6 +50,7 @@ def _generation(
     packings: tuple[str, ...],
     exchanges: tuple[str, ...] = _TRANSPOSE,
     opcode_costs: Mapping[str, int] = _NARROW_INTEGERS,
+    shared_scales: tuple[int, ...] = (),
 ) -> WarpMachine:
     return WarpMachine(
         name=name,
@@ -65,15 +68,16 @@ def _generation(
         instructions=INSTRUCTIONS.on(name),
         layouts=LAYOUTS.on(name),
         opcode_costs=opcode_costs,
+        shared_scales=shared_scales,
     )
 
 
 # kilobytes of shared memory that one block can have
-SM_70 = _generation("sm_70", "NVIDIA Volta (V100)", 96, ("pack_f16",), _SHUFFLE, {"pack_f16": 9})
-SM_75 = _generation("sm_75", "NVIDIA Turing (RTX 20)", 64, _TURING, opcode_costs=_TURING_COSTS)
-SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 163, _AMPERE)
-SM_86 = _generation("sm_86", "NVIDIA Ampere (RTX 30)", 99, _AMPERE)
-SM_89 = _generation("sm_89", "NVIDIA Ada (RTX 40, L40)", 99, _ADA)
+SM_70 = _generation("sm_70", "NVIDIA Volta (V100)", 96, ("pack_f16",), _SHUFFLE, {"pack_f16": 9}, _SCALES)
+SM_75 = _generation("sm_75", "NVIDIA Turing (RTX 20)", 64, _TURING, _TRANSPOSE, _TURING_COSTS, _SCALES)
+SM_80 = _generation("sm_80", "NVIDIA Ampere (A100)", 163, _AMPERE, shared_scales=_SCALES)
+SM_86 = _generation("sm_86", "NVIDIA Ampere (RTX 30)", 99, _AMPERE, shared_scales=_SCALES)
+SM_89 = _generation("sm_89", "NVIDIA Ada (RTX 40, L40)", 99, _ADA, shared_scales=_SCALES)
 SM_90A = _generation("sm_90a", "NVIDIA Hopper (H100, H200)", 227, _ADA)
 SM_100A = _generation("sm_100a", "NVIDIA Blackwell (B200)", 227, _ADA)
 SM_120 = _generation("sm_120", "NVIDIA Blackwell (RTX 50)", 99, _ADA)
