@@ -142,6 +142,22 @@ def test_selectors_that_are_known_cost_nothing(inspect_hip):
     assert not any(name.startswith("v_lshl") and "b32" not in name for name in listing.mnemonics)
 
 
+def test_four_floats_become_one_word_by_two_conversions(inspect_hip):
+    builder = ProgramBuilder("narrow", 64, Array("source", "f32", 4), Array("destination", "b32", 1))
+    words = [builder.word(index) for index in range(4)]
+    upper = builder.step("pack_e4m3", (*words[2:], builder.constant(0)))
+    program = builder.finish([builder.step("pack_e4m3", (*words[:2], upper))])
+    text = emit(program, "hip")
+    outer = text[text.index("unsigned v", text.index("cvt_pk_fp8")) :]
+    assert re.search(r"\(regweave_within\(s2.*\(s3.*cvt_pk_fp8_f32\(.*\(s0.*\(s1.*0, false\), true\)", outer)
+    listing = inspect_hip(emit_trial(program, "hip"), "gfx950")
+    assert listing.count("convert") == 2
+    assert not any(
+        name.startswith(("v_lshl", "v_or", "v_perm")) and "add" not in name
+        for name in listing.mnemonics[4:-2]
+    )
+
+
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1200"])
 def test_shared_memory_and_barriers(target, inspect_hip):
     machine = find_machine(target)

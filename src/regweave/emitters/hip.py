@@ -22,13 +22,14 @@ from regweave.emitters.language import (
     Expression,
     Language,
     Place,
+    Statement,
     call,
     constant,
     lane_of,
 )
 from regweave.emitters.memories import AccessTypes, memory_statements
 from regweave.emitters.products import matrix_statement
-from regweave.programs import Value
+from regweave.programs import Step, Value
 
 _VECTORS = """\
 #ifndef REGWEAVE_VECTORS
@@ -146,11 +147,24 @@ def _halves(kind: str) -> Expression:
     return written
 
 
-def _floats(builtin: str, most: str) -> Expression:
-    def written(values: Sequence[str], numbers: Sequence[int]) -> str:
-        low, high = (f"regweave_within({value}, {most})" for value in values[:2])
-        # the conversion writes the low half and leaves the high half of its third operand
-        return f"__builtin_amdgcn_{builtin}({low}, {high}, {values[2]} << 16u, false)"
+def _floats(builtin: str, most: str) -> Statement:
+    """Two narrowed values as the low half of a word, the low half of a third operand as its high half.
+
+    The conversion writes either half of a register and leaves the other. Where the third operand is such a
+    pair itself, it is converted into the high half right away, else it is moved there first.
+    """
+
+    def pair(place: Place, step: Step, old: str, high: str) -> str:
+        values = (f"regweave_within({place.texts[operand.number]}, {most})" for operand in step.operands[:2])
+        return f"__builtin_amdgcn_{builtin}({', '.join(values)}, {old}, {high})"
+
+    def written(place: Place) -> tuple[list[str], list[str]]:
+        (name,), above = place.names, place.steps.get(place.step.operands[2].number)
+        if above is not None and above.opcode == place.step.opcode:
+            text = pair(place, above, pair(place, place.step, "0", "false"), "true")
+        else:
+            text = pair(place, place.step, f"{place.values[2]} << 16u", "false")
+        return [f"const unsigned {name} = {text};"], [name]
 
     return written
 
@@ -179,11 +193,6 @@ HIP = Language(
         "pack_bf16": _halves("__bf16"),
         "pack_s8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, -128, 127)",
         "pack_u8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, 0, 255)",
-        "pack_e4m3": _floats("cvt_pk_fp8_f32", "448.0f"),
-        "pack_e5m2": _floats("cvt_pk_bf8_f32", "57344.0f"),
-        # the same instructions: gfx942 only has these types, gfx950 and gfx12 only those
-        "pack_e4m3fnuz": _floats("cvt_pk_fp8_f32", "240.0f"),
-        "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
     },
     statements={
         **memory_statements(
@@ -202,6 +211,11 @@ HIP = Language(
         "lane": _lane,
         "shuffle": _shuffle,
         "lane_swap": _lane_swap,
+        "pack_e4m3": _floats("cvt_pk_fp8_f32", "448.0f"),
+        "pack_e5m2": _floats("cvt_pk_bf8_f32", "57344.0f"),
+        # the same instructions: gfx942 only has these types, gfx950 and gfx12 only those
+        "pack_e4m3fnuz": _floats("cvt_pk_fp8_f32", "240.0f"),
+        "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
         "byte_permute": _byte_permute,
         "barrier": _barrier,
         "matrix": matrix_statement,
