@@ -75,8 +75,8 @@ class Choice:
         self._score = 0, 0
 
     def hopeless(self, accesses: int) -> bool:
-        """Whether so many accesses alone are more than the best passage takes."""
-        return self.best is not None and accesses >= self._score[0]
+        """Whether so many accesses, with one instruction for an address, are more than the best one takes."""
+        return self.best is not None and accesses + 1 >= self._score[0]
 
     def offer(self, passage: Passage) -> None:
         """Take this one if it is better."""

@@ -181,16 +181,15 @@ class _Frame:
     y: tuple[int, ...]
 
     def arrangements(self) -> Iterator[Arrangement]:
-        """The xor swizzle in the source's and in the destination's order, and the padded arrangement."""
+        """In the order of either side: padded where that is possible, else the xor swizzle."""
         wider = len(self.vectors.store) - len(self.vectors.load)
         for natural in (True, False):
             if (natural and wider >= 0) or (not natural and wider <= 0):
                 low, high = self._directions(natural)
-                xor = [*low, *(y if x is None else x ^ y for x, y in high)]
-                yield self._made("xor", xor, [self.unit << bit for bit in range(len(xor))])
                 padded = self._padded(low, high)
-                if padded is not None:
-                    yield padded
+                xor = [*low, *(y if x is None else x ^ y for x, y in high)]
+                weights = [self.unit << bit for bit in range(len(xor))]
+                yield padded if padded is not None else self._made("xor", xor, weights)
 
     def _directions(self, natural: bool) -> tuple[list[int], list[tuple[int | None, int]]]:
         """Address bits within the banks, and those above: (x, y) if y must use the banks of x, or (None, y).
