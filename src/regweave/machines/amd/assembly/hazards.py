@@ -82,7 +82,7 @@ _OVER_C = {2: 1, 4: 3, 8: 7, 16: 15}
 _DOUBLE = {4: (4, 6, 6, 9), 8: (9, 11, 11, 18)}
 
 
-@frozen
+@frozen(eq=False)
 class Hazards:
     """The distances of one machine."""
 

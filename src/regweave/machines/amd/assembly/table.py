@@ -53,7 +53,7 @@ class Slot:
     count: int = 1
 
 
-@frozen
+@frozen(eq=False)
 class GcnInstruction:
     """One instruction: ways to write its operands, special registers that it reads and writes beside them.
 
@@ -100,6 +100,12 @@ class GcnInstruction:
         """Whether its result arrives later, when a counter says so."""
         memory = self.unit in ("scalar_memory", "shared", "global", "flat", "buffer")
         return memory and any(slot.role for slot in self.signatures[0])
+
+
+def encoding_of(mnemonic: str) -> str:
+    """The ending of a mnemonic that asks for an encoding: `_e32`, `_e64`, `_dpp`, `_sdwa`, or none."""
+    match = _SUFFIX.search(mnemonic)
+    return match[0] if match else ""
 
 
 class GcnTable(Mapping[str, GcnInstruction]):

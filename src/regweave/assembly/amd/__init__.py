@@ -1,0 +1,14 @@
+"""Kernels for AMD's GCN and CDNA processors: a builder, and what it analyses, assigns and inserts."""
+
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.assembly.amd.finished import FinishedKernel
+    from regweave.assembly.amd.kernel import Kernel
+    from regweave.assembly.amd.recording import Part
+
+__all__ = ["FinishedKernel", "Kernel", "Part"]
+
+__getattr__ = lazy_names(__name__, finished=("FinishedKernel",), kernel=("Kernel",), recording=("Part",))

@@ -1,0 +1,136 @@
+"""Registers for a kernel's variables: the fewest, since a wave's neighbours get what it leaves.
+
+What counts is the highest number in use. Variables are taken in several orders (as they appear; hardest
+first; largest tuples first; longest lives first), which is cheap, until one order does with the lower bound:
+the peak of live registers, tuples rounded up to their alignment. If none does, variables that were reused for
+unrelated values are split and tried again; the best of all is taken. The order of trying is fixed, so a
+kernel gets the same registers every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from regweave.assembly.amd.kernel_program import KernelProgram
+from regweave.assembly.colouring import Interference, Registers, Stuck, colour, hardest_first, interfere
+from regweave.assembly.failures import register_error
+from regweave.assembly.flow import Flow, solve
+from regweave.assembly.maps import Pressure, live_sets, measure_pressure
+from regweave.assembly.program import Program
+from regweave.assembly.splitting import split
+from regweave.assembly.variables import members
+from regweave.errors import RegisterError
+from regweave.machines.amd.assembly.targets import GcnMachine
+from regweave.values import frozen
+
+_CLASSES = ("vector", "accumulation", "scalar")
+
+
+@frozen(eq=False)
+class Assignment:
+    """Chosen registers, the (perhaps split) program that they are for, and what was the least possible."""
+
+    program: KernelProgram
+    flow: Flow
+    registers: Registers
+    used: Mapping[str, int]
+    bound: Mapping[str, int]
+
+
+def assign(program: KernelProgram, flow: Flow, machine: GcnMachine) -> Assignment:
+    """Registers for all variables. RegisterError, with what is live where it is tightest, if they run out."""
+    pressure = measure_pressure(program, flow)
+    bound = lower_bound(program, pressure)
+    best: tuple[tuple[int, int], Program, Flow, Registers] | None = None
+    failure: Stuck | None = None
+    for candidate, candidate_flow in _candidates(program, flow):
+        interference = interfere(candidate, candidate_flow)
+        for order in _orders(candidate, candidate_flow, interference):
+            try:
+                registers = colour(candidate, interference, order)
+            except Stuck as stuck:
+                failure = failure or stuck
+                continue
+            used = count_used(registers)
+            file = machine.registers_in_file(used["vector"], used["accumulation"])
+            weight = (max(file, used["vector"] + used["accumulation"]), used["scalar"])
+            if best is None or weight < best[0]:
+                best = (weight, candidate, candidate_flow, registers)
+            if all(used[name] <= bound[name] for name in _CLASSES):
+                break
+        if best is not None and all(count_used(best[3])[name] <= bound[name] for name in _CLASSES):
+            break
+    if best is None:
+        assert failure is not None, "no order was tried"
+        raise _explained(register_error(program, flow, failure, pressure), program, flow, failure)
+    _, chosen, chosen_flow, registers = best
+    assert isinstance(chosen, KernelProgram), "splitting keeps the kind of program"
+    return Assignment(chosen, chosen_flow, registers, count_used(registers), bound)
+
+
+def count_used(registers: Registers) -> dict[str, int]:
+    """The highest register in use plus one, per class."""
+    used: dict[str, int] = dict.fromkeys(_CLASSES, 0)
+    for variable, run in registers.items():
+        name = variable.register_class.name
+        if name in used:
+            used[name] = max(used[name], variable.register_class.registers.index(run[-1]) + 1)
+    return used
+
+
+def lower_bound(program: KernelProgram, pressure: Pressure) -> dict[str, int]:
+    """Registers that no assignment can do without: the peak of what is live, or the highest pin."""
+    bound = {name: pressure.most.get(name, 0) for name in _CLASSES}
+    for variable in program.variables:
+        name = variable.register_class.name
+        if variable.pinned and name in bound:
+            last = variable.register_class.registers.index(variable.pinned[-1])
+            bound[name] = max(bound[name], last + 1)
+    return bound
+
+
+def _candidates(program: KernelProgram, flow: Flow) -> Iterator[tuple[Program, Flow]]:
+    yield program, flow
+    finer = split(program, flow)
+    if finer is not None:
+        yield finer, solve(finer)
+
+
+def _orders(program: Program, flow: Flow, interference: Interference) -> Iterator[Sequence[int]]:
+    variables, appearance = program.variables, interference.order
+    yield appearance
+    with suppress(Stuck):
+        yield hardest_first(program, interference)
+    place = {v: at for at, v in enumerate(appearance)}
+    yield sorted(appearance, key=lambda v: (-variables[v].count, place[v]))
+    length: dict[int, int] = dict.fromkeys(appearance, 0)
+    for before, after in live_sets(program, flow):
+        for v in members(before | after):
+            length[v] = length.get(v, 0) + 1
+    yield sorted(appearance, key=lambda v: (-length[v], place[v]))
+    yield sorted(appearance, key=lambda v: (-variables[v].count * length[v], place[v]))
+
+
+def _explained(error: RegisterError, program: KernelProgram, flow: Flow, stuck: Stuck) -> RegisterError:
+    """The error with what would free most: variables that live through the peak untouched for the longest."""
+    name = stuck.variable.register_class.name
+    profile = measure_pressure(program, flow).profile[name]
+    peak = max(range(len(profile)), key=profile.__getitem__)
+    before, after = live_sets(program, flow)[peak]
+    idle = []
+    for v in members(before | after):
+        variable = program.variables[v]
+        if variable.register_class.name == name and not variable.pin:
+            touched = [i for i, used in enumerate(program.uses) if (used | program.defines[i]) & variable.bit]
+            start = max((i for i in touched if i <= peak), default=0)
+            stop = min((i for i in touched if i > peak), default=start)
+            idle.append(((stop - start) * variable.count, start, stop, variable))
+    idle.sort(key=lambda entry: (-entry[0], entry[1]))
+    frees = [
+        f"{v.name!r} ({v.count} registers, untouched from {start} to {stop})"
+        for rest, start, stop, v in idle[:3]
+        if rest > v.count
+    ]
+    fix = f"to free most: reload or recompute {' or '.join(frees)}" if frees else error.fix
+    return RegisterError(error.what, where=error.where, expected=error.expected, fix=fix)

@@ -1,0 +1,52 @@
+"""A comparison whose answer is overwritten before anybody looks at it.
+
+    s_cmp_lt_u32 i, n
+    s_add_u32 i, i, 1          this writes SCC too
+    s_cbranch_scc1 loop        and this reads the sum's carry
+
+There is one SCC and one VCC, so that analysis cannot tell what the branch was meant to read; but a
+comparison that nobody reads, followed by something else that is read, is a mistake.
+"""
+
+from __future__ import annotations
+
+from regweave.assembly.amd.kernel_program import KernelProgram
+from regweave.assembly.amd.parts import Parts
+from regweave.errors import AssemblyError
+
+_CONDITIONS = ("scc", "vcc_lo", "vcc_hi")
+_COMPARISONS = ("s_cmp_", "s_cmpk_", "s_bitcmp", "v_cmp_")
+
+
+def check_conditions(program: KernelProgram, parts: Parts) -> None:
+    """AssemblyError for the first comparison whose SCC or VCC is lost to another writer."""
+    watched = 0
+    for variable in program.variables:
+        if variable.name in _CONDITIONS:
+            watched |= 1 << parts.base[variable.id]
+    if not watched:
+        return
+    after = parts.live_after()
+    for block in parts.flow.blocks:
+        for i in range(block.start, block.stop):
+            lost = parts.defines[i] & watched & ~after[i]
+            if lost and parts.defines[i] & ~watched == 0 and program.forms[i].name.startswith(_COMPARISONS):
+                _check(program, parts, after, i, block.stop, lost)
+
+
+def _check(program: KernelProgram, parts: Parts, after: list[int], i: int, stop: int, lost: int) -> None:
+    for j in range(i + 1, stop):
+        if parts.defines[j] & lost:
+            if after[j] & lost:
+                name = "SCC" if "scc" in _written(program, i) else "VCC"
+                raise AssemblyError(
+                    f"{name} is set by {program.lines[i]!r} and overwritten by "
+                    f"{program.lines[j]!r} before it is read",
+                    where=f"{program.name}, {program.describe(i)}",
+                    fix=f"read {name} first, or move the comparison behind {program.lines[j]!r}",
+                )
+            return
+
+
+def _written(program: KernelProgram, i: int) -> set[str]:
+    return {program.variables[touch.variable].name for touch in program.touches[i] if touch.role}

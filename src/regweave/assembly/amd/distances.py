@@ -1,0 +1,285 @@
+"""Keeping away: how many no-ops must stand before an instruction, by the machine's table of distances.
+
+Every instruction is one wait state, `s_nop n` is n + 1. The walk remembers, for what an instruction wrote or
+still reads, how long ago that was: along every way through the kernel, the shortest time counts.
+
+    v_cmp_lt_f32 s[4:5], a, b          a vector instruction writes s[4:5]
+    s_nop 4                            five states
+    global_load_dword v0, v1, s[4:5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from regweave.assembly.amd.concrete import Concrete
+from regweave.assembly.flow import Flow
+from regweave.errors import AssemblyError
+from regweave.machines.amd.assembly.hazards import Distance, Hazards
+from regweave.machines.amd.assembly.table import GcnInstruction
+from regweave.values import frozen
+
+#: No distance is longer, so that older events are forgotten.
+_LONGEST = 19
+#: States that one s_nop can stand for.
+NOP = 8
+# (producer, register, name of the instruction where that matters) -> (time, operation)
+Events = dict[tuple[str, str, str], tuple[int, int]]
+_MEMORY = ("shared", "global", "flat", "buffer")
+_STARTS = {
+    "vector": ("v", "a"),
+    "scalar": ("s", "vcc"),
+    "vcc": ("vcc",),
+    "exec": ("exec",),
+    "m0": ("m0",),
+}
+_EXEC = ("exec_lo", "exec_hi")
+
+
+@frozen
+class Gap:
+    """States that are missing before an operation: because of which earlier one, and why."""
+
+    states: int
+    source: int
+    why: str
+
+
+def needed_gaps(
+    operations: Sequence[Concrete], flow: Flow, hazards: Hazards, waits: Mapping[int, object]
+) -> dict[int, Gap]:
+    """The missing states by operation. `waits` are operations with an inserted s_waitcnt before them, which
+    is a state too."""
+    gaps: dict[int, Gap] = {}
+    before: dict[int, Events] = {0: {}} if flow.blocks else {}
+    todo = list(before)
+    while todo:
+        number = todo.pop()
+        block = flow.blocks[number]
+        events, time = dict(before[number]), 0
+        names = sorted({name for _, _, name in events if name})
+        for i in range(block.start, block.stop):
+            operation = operations[i]
+            time += i in waits
+            gap = _missing(operation, operations, events, names, time, hazards)
+            if gap is not None and (i not in gaps or gap.states > gaps[i].states):
+                gaps[i] = gap
+            time += gaps[i].states if i in gaps else 0
+            name = _note(operation, events, time, i)
+            if name and name not in names:
+                names.append(name)
+            time += _states(operation)
+        left = {key: (at - time, i) for key, (at, i) in events.items() if time - at <= _LONGEST + 1}
+        for successor in block.successors:
+            known = before.get(successor)
+            if known is None:
+                before[successor] = dict(left)
+                todo.append(successor)
+                continue
+            newer = {
+                key: event for key, event in left.items() if key not in known or event[0] > known[key][0]
+            }
+            if newer:
+                known.update(newer)
+                todo.append(successor)
+    return gaps
+
+
+def require_kept(operations: Sequence[Concrete], gaps: Mapping[int, Gap], name: str) -> None:
+    """AssemblyError for the first gap that is too small, with both lines."""
+    for i, gap in sorted(gaps.items()):
+        raise AssemblyError(
+            f"{operations[i].text!r} comes {gap.states} wait states too early after "
+            f"{operations[gap.source].text!r}: {gap.why}",
+            where=f"{name}, operations {gap.source} and {i}",
+            fix=f"put {' and '.join(map(repr, nops(gap.states)))} or other instructions between them",
+        )
+
+
+def nops(states: int) -> list[str]:
+    """The no-ops that fill so many states."""
+    whole, rest = divmod(states, NOP)
+    return [f"s_nop {NOP - 1}"] * whole + ([f"s_nop {rest - 1}"] if rest else [])
+
+
+def _states(operation: Concrete) -> int:
+    if operation.instruction.name == "s_nop":
+        return int(operation.text.partition(" ")[2], 0) + 1
+    return 1
+
+
+def _missing(
+    operation: Concrete,
+    operations: Sequence[Concrete],
+    events: Events,
+    names: Sequence[str],
+    time: int,
+    hazards: Hazards,
+) -> Gap | None:
+    """The largest gap before an operation that is issued at `time`."""
+    worst: Gap | None = None
+    if operation.instruction.unit in ("control", "scalar_memory"):
+        return None
+    demands = _distances(operation, events, names, hazards)
+    for states, (at, source), why in (*demands, *_matrix(operation, operations, events, names, hazards)):
+        short = states - (time - at - 1)
+        if short > 0 and (worst is None or short > worst.states):
+            worst = Gap(short, source, why)
+    return worst
+
+
+Demand = tuple[int, tuple[int, int], str]
+
+
+def _distances(
+    operation: Concrete, events: Events, names: Sequence[str], hazards: Hazards
+) -> Iterator[Demand]:
+    """What the table of distances asks of an operation."""
+    own = operation.instruction.name
+    for rule in _rules(operation.instruction, operation.shape.dpp, hazards):
+        starts = _STARTS.get(rule.registers, ())
+        for register in _exposed(operation, rule):
+            if starts and not register.startswith(starts):
+                continue
+            if rule.producer != "dot":
+                event = events.get((rule.producer, register, ""))
+                if event is not None:
+                    yield rule.states, event, rule.why
+                continue
+            for name in names:
+                event = events.get(("dot", register, name))
+                if event is not None and (name == own) == (rule.consumer == "same_dot_ab"):
+                    yield rule.states, event, rule.why
+
+
+@lru_cache(maxsize=4096)
+def _rules(instruction: GcnInstruction, dpp: bool, hazards: Hazards) -> tuple[Distance, ...]:
+    """The distances that speak of an instruction as the later one."""
+    groups = _consumer_groups(instruction, dpp)
+    return tuple(rule for rule in hazards.distances if rule.consumer in groups)
+
+
+def _consumer_groups(instruction: GcnInstruction, dpp: bool) -> set[str]:
+    name, unit = instruction.name, instruction.unit
+    groups = set()
+    if unit in _MEMORY:
+        groups |= {"memory"} if unit == "shared" else {"memory", "vector_memory"}
+        if instruction.load:
+            groups.add("other_dot_writer")
+    if unit == "matrix":
+        groups |= {"matrix", "valu", "valu_not_transcendental"}
+    if unit == "vector":
+        groups |= {"valu", "valu_writer", "other_dot", "other_dot_writer"}
+        if not instruction.transcendental:
+            groups.add("valu_not_transcendental")
+        if instruction.dot:
+            groups.add("same_dot_ab")
+        if dpp:
+            groups.add("dpp")
+        if name in ("v_readlane_b32", "v_writelane_b32"):
+            groups.add("lane_select")
+        if name in ("v_readlane_b32", "v_readfirstlane_b32"):
+            groups.add("readlane")
+        if name in ("v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32"):
+            groups.add("rwlane")
+        if name.startswith("v_div_fmas"):
+            groups.add("div_fmas")
+        if name in ("v_fma_f64", "v_fmac_f64"):
+            groups.add("fma_f64")
+    if unit == "scalar" and "m0" in instruction.reads:
+        groups.add("m0_reader")
+    if name == "s_getreg_b32":
+        groups.add("getreg")
+    return groups
+
+
+def _exposed(operation: Concrete, rule: Distance) -> Sequence[str]:
+    """The registers of the later operation that a rule is about."""
+    if rule.registers == "none":
+        return ("",)
+    if rule.registers == "exec":
+        return _EXEC
+    if rule.consumer == "lane_select":
+        return operation.slots.get(2, ())
+    if rule.consumer == "same_dot_ab":
+        return (*operation.slots.get(1, ()), *operation.slots.get(2, ()))
+    return operation.writes if rule.consumer.endswith("writer") else operation.reads
+
+
+def _matrix(
+    operation: Concrete,
+    operations: Sequence[Concrete],
+    events: Events,
+    names: Sequence[str],
+    hazards: Hazards,
+) -> Iterator[Demand]:
+    """What matrix instructions on the way ask of an operation that touches their registers."""
+    reader = operation.instruction
+    matrices = [name for name in names if name.startswith("v_mfma")]
+    if not matrices or reader.unit not in ("vector", "matrix", *_MEMORY):
+        return
+    memory = reader.unit in _MEMORY
+    if reader.unit == "matrix":
+        uses = [(r, "factor") for slot in (1, 2) for r in operation.slots.get(slot, ())]
+        uses += [(r, "sum") for r in operation.slots.get(3, ())]
+    else:
+        uses = [(r, "read") for r in operation.reads] + [(r, "write") for r in operation.writes]
+    for register, use in uses:
+        for name in matrices:
+            event = events.get(("matrix", register, name))
+            if event is not None:
+                writer = operations[event[1]].instruction
+                about = {"passes": writer.passes, "double": writer.double, "fast": writer.fast}
+                if use == "sum":
+                    same = operations[event[1]].slots[0] == operation.slots[3]
+                    states = hazards.matrix_to_sum(
+                        **about, same=same, to_double=reader.double, to_fast=reader.fast
+                    )
+                else:
+                    states = hazards.after_matrix(use, **about, memory=memory)
+                yield states, event, "the matrix instruction's result is not there yet"
+            event = events.get(("sum", register, name)) if use == "write" else None
+            if event is not None:
+                writer = operations[event[1]].instruction
+                states = hazards.over_sum(passes=writer.passes, double=writer.double, fast=writer.fast)
+                yield states, event, "the matrix instruction still reads its sum"
+
+
+def _note(operation: Concrete, events: Events, time: int, i: int) -> str:
+    """Remember what an operation wrote and still reads; its name, where later ones ask for that."""
+    instruction, event = operation.instruction, (time, i)
+    unit = instruction.unit
+    if unit == "vector":
+        producers = ["valu"]
+        if not instruction.dot:
+            producers.append("valu_not_dot")
+        if instruction.transcendental:
+            producers.append("transcendental")
+        if operation.shape.partial:
+            producers.append("partial")
+        for register in operation.writes:
+            for producer in producers:
+                events[producer, register, ""] = event
+            if instruction.dot:
+                events["dot", register, instruction.name] = event
+        return instruction.name if instruction.dot else ""
+    if unit == "matrix":
+        for register in operation.slots[0]:
+            events["matrix", register, instruction.name] = event
+        for register in operation.slots.get(3, ()):
+            events["sum", register, instruction.name] = event
+        if instruction.double:
+            events["double_matrix", "", ""] = event
+        return instruction.name
+    if unit == "scalar":
+        if "m0" in operation.writes:
+            events["scalar", "m0", ""] = event
+        if instruction.name.startswith("s_setreg"):
+            events["setreg", "", ""] = event
+    elif unit in ("global", "flat", "buffer") and not instruction.load:
+        for registers in operation.slots.values():
+            if len(registers) > 2 and not registers[0].startswith("s"):
+                for register in registers:
+                    events["wide_store", register, ""] = event
+    return ""

@@ -1,0 +1,151 @@
+"""Live ranges of whole variables, from what instructions do to parts of them.
+
+Sixteen accumulators are cleared one after the other, read together, stored four at a time. So liveness is
+solved for every register of every tuple first; then each operation is told what it does to the variable as a
+whole. It begins the variable's life if none of its other registers is alive; otherwise it lives on:
+
+    v_mov_b32 acc.0, 0      nothing of acc is alive: acc begins
+    v_mov_b32 acc.1, 0      acc.0 is alive: acc lives on, it is read and written
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from regweave.assembly.amd.kernel_program import KernelProgram, Touch
+from regweave.assembly.amd.masks import full_masks
+from regweave.assembly.flow import Flow, solve
+from regweave.errors import AssemblyError
+from regweave.values import frozen
+
+
+@frozen(eq=False)
+class Parts:
+    """Liveness by single registers: bit `base[v] + k` stands for register k of variable v."""
+
+    base: tuple[int, ...]
+    uses: tuple[int, ...]
+    defines: tuple[int, ...]
+    flow: Flow
+
+    def bits(self, touch: Touch) -> int:
+        """The registers that a touch means."""
+        return (1 << touch.stop) - (1 << touch.first) << self.base[touch.variable]
+
+    def live_after(self) -> list[int]:
+        """What is alive behind each operation."""
+        after = [0] * len(self.uses)
+        for block in self.flow.blocks:
+            live = block.live_out
+            for i in range(block.stop - 1, block.start - 1, -1):
+                after[i] = live
+                live = (live & ~self.defines[i]) | self.uses[i]
+        return after
+
+
+def solve_parts(program: KernelProgram, given: Collection[str]) -> Parts:
+    """Liveness of single registers; `given` are the registers that hold something at the start.
+
+    AssemblyError for a register that may be read before it is written.
+    """
+    base, at = [], 0
+    for variable in program.variables:
+        base.append(at)
+        at += variable.count
+    draft = Parts(tuple(base), (), (), Flow(()))
+    uses, defines = [], []
+    for touches in program.touches:
+        used = born = 0
+        for touch in touches:
+            bits = draft.bits(touch)
+            if touch.role != "=":
+                used |= bits
+            if touch.role:
+                born |= bits
+        uses.append(used)
+        defines.append(born)
+    flow = solve(replace(program, uses=uses, defines=defines))
+    _check_written(program, draft, uses, flow.live_at_entry, given)
+    masked = _masked_writes(program, draft, flow, defines)
+    if masked:
+        for i, bits in masked.items():
+            uses[i] |= bits
+        flow = solve(replace(program, uses=uses, defines=defines))
+    return Parts(draft.base, tuple(uses), tuple(defines), flow)
+
+
+def whole_variables(program: KernelProgram, parts: Parts) -> KernelProgram:
+    """The program with its uses and definitions by whole variables."""
+    after = parts.live_after()
+    uses, defines = [], []
+    for i, touches in enumerate(program.touches):
+        used = born = 0
+        for touch in touches:
+            variable = program.variables[touch.variable]
+            mine = (1 << variable.count) - 1 << parts.base[touch.variable]
+            if parts.uses[i] & mine or (after[i] & mine & ~parts.defines[i]):
+                used |= variable.bit
+            if touch.role:
+                born |= variable.bit
+        uses.append(used)
+        defines.append(born)
+    return replace(program, uses=tuple(uses), defines=tuple(defines))
+
+
+def _check_written(
+    program: KernelProgram, parts: Parts, uses: list[int], at_entry: int, given: Collection[str]
+) -> None:
+    """AssemblyError for what is alive at the entry without being given there."""
+    for variable in program.variables:
+        pinned = variable.pinned
+        for k in range(variable.count):
+            bit = 1 << parts.base[variable.id] + k
+            if at_entry & bit and not (pinned and pinned[k] in given):
+                first = next(i for i, used in enumerate(uses) if used & bit)
+                part = f" (register {k} of {variable.count})" if variable.count > 1 else ""
+                raise AssemblyError(
+                    f"{program.name} may read {variable.name!r}{part} before it is written",
+                    where=program.describe(first),
+                    fix="write it on every way that leads there, or reserve a keyword",
+                )
+
+
+def _masked_writes(program: KernelProgram, parts: Parts, flow: Flow, defines: list[int]) -> dict[int, int]:
+    """Operations that write under a mask, with those of their registers that may hold something already."""
+    full = full_masks(program, flow)
+    if all(full[i] for block in flow.blocks for i in range(block.start, block.stop)):
+        return {}
+    written = _maybe_written(flow, defines)
+    found = {}
+    for i, shape in enumerate(program.shapes):
+        if full[i] or not shape.masked:
+            continue
+        bits = 0
+        for touch in program.touches[i]:
+            if touch.role and program.variables[touch.variable].register_class.name in (
+                "vector",
+                "accumulation",
+            ):
+                bits |= parts.bits(touch)
+        if bits & written[i]:
+            found[i] = bits & written[i]
+    return found
+
+
+def _maybe_written(flow: Flow, defines: list[int]) -> list[int]:
+    """What may have been written before each operation, on some way there."""
+    before = [0] * len(flow.blocks)
+    todo = list(range(len(flow.blocks)))
+    found = [0] * len(defines)
+    while todo:
+        number = todo.pop()
+        block, held = flow.blocks[number], before[number]
+        for i in range(block.start, block.stop):
+            found[i] = held
+            held |= defines[i]
+        for successor in block.successors:
+            if held & ~before[successor]:
+                before[successor] |= held
+                todo.append(successor)
+    return found

@@ -1,0 +1,232 @@
+"""Shapes: one instruction with everything but the choice of registers.
+
+A generator writes the same instruction a thousand times on different variables. Its shape is worked out once
+for each combination of operand kinds and kept: which operands it reads and writes (the instruction table
+says), the form that prints, allocation and proof understand, and where registers are named outright.
+
+    v_fma_f32 %0, %1, %2, %0  of two vectors and a scalar
+        form    v_fma_f32 %=0, %1, %2, %0
+        places  (0, "=") (1, "") (2, "") (0, "")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regweave.assembly.amd.lines import Operand
+from regweave.errors import AssemblyError
+from regweave.machines.amd.assembly.table import SPECIAL, GcnInstruction, Slot
+from regweave.machines.amd.assembly.targets import GcnMachine
+from regweave.machines.forms import Form
+from regweave.machines.instructions import Pattern
+from regweave.values import frozen
+
+_WORDS = {"v": "a vector register", "s": "a scalar register", "a": "an accumulation register",
+          "i": "a number", "o": "off", "l": "a label", "x": "words of its own"}  # fmt: skip
+#: DPP controls that may leave lanes without a source; the others find one for every lane.
+_OPEN_ENDED = ("row_shl", "row_shr", "wave_shl", "wave_shr", "row_bcast", "row_newbcast")
+_DPP = (*_OPEN_ENDED, "quad_perm", "row_ror", "row_mirror", "row_half_mirror", "wave_rol", "wave_ror")
+_INLINE = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"}
+
+
+@frozen
+class Place:
+    """Registers that an instruction touches: of variable number `variable` of the operation's own ones
+    (`first` up to `stop`), or, if that is -1, `registers` by name. `slot` is the operand's number, -1 for
+    what the instruction touches without naming it."""
+
+    slot: int
+    role: str
+    variable: int
+    first: int = 0
+    stop: int = 1
+    registers: tuple[str, ...] = ()
+
+
+@frozen(eq=False)
+class Shape:
+    """One instruction: `form` prints it, `places` are what it reads and writes, in the operands' order.
+
+    `masked` says that it leaves lanes alone which EXEC switches off; `dpp` that it moves data between lanes.
+    """
+
+    instruction: GcnInstruction
+    form: Form
+    places: tuple[Place, ...]
+    modifiers: tuple[str, ...]
+    masked: bool
+    dpp: bool
+
+    @property
+    def partial(self) -> bool:
+        """Whether it may write a part of its result's register only."""
+        halves = any(word.startswith("op_sel:") for word in self.modifiers)
+        return any(word.startswith("dst_sel:") for word in self.modifiers) or (
+            halves and not self.instruction.name.startswith("v_pk_")
+        )
+
+
+@frozen
+class Bound:
+    """An operand as it is known when its instruction is recorded: read text, and for a variable its number
+    among the operation's own ones, its letter and how many registers it has in all."""
+
+    operand: Operand
+    variable: int = -1
+    letter: str = ""
+    count: int = 0
+
+    @property
+    def taken(self) -> int:
+        """How many registers of the variable are meant."""
+        return self.operand.stop - self.operand.first if self.operand.stop else self.count
+
+
+def choose_signature(instruction: GcnInstruction, bound: Sequence[Bound]) -> tuple[Slot, ...]:
+    """The way to write the operands that fits; AssemblyError with those that there are otherwise."""
+    for slots in instruction.signatures:
+        if len(slots) == len(bound) and all(map(_fits, slots, bound)):
+            return slots
+    ways = [" , ".join(map(_say, slots)) or "no operands" for slots in instruction.signatures]
+    raise AssemblyError(
+        f"{instruction.name!r} does not take ({', '.join(map(_given, bound)) or 'no operands'})",
+        expected=" or ".join(ways),
+    )
+
+
+def make_shape(
+    machine: GcnMachine, instruction: GcnInstruction, bound: Sequence[Bound], modifiers: str, ending: str = ""
+) -> Shape:
+    """The shape of an instruction on operands whose kinds are known; `ending` names an encoding (`_e64`)."""
+    slots = choose_signature(instruction, bound)
+    words = tuple(modifiers.split())
+    dpp = any(word.partition(":")[0] in _DPP for word in words)
+    partial = dpp and _leaves_lanes(words)
+    places, texts = [], []
+    for number, (slot, given) in enumerate(zip(slots, bound, strict=True)):
+        role = "+" if slot.role and partial and "v" in slot.letters else slot.role
+        places += _places(machine, number, role, given)
+        texts.append(_text(role, given))
+    for role, names in (("", instruction.reads), ("=", instruction.writes)):
+        for name in names:
+            places.append(Place(-1, role, -1, registers=SPECIAL[name]))
+    _check_constants(instruction, slots, bound)
+    head = instruction.mnemonic + ending
+    line = f"{head} {', '.join(texts)}".rstrip() + (f" {modifiers}" if modifiers else "")
+    own = {given.variable: given for given in bound if given.variable >= 0}
+    operands = " ".join(f"o{number}:{own[number].letter}{own[number].count}" for number in sorted(own))
+    pattern = Pattern(operands, line, control=instruction.control)
+    kinds = [own[number].letter for number in sorted(own)]
+    form = Form(instruction.name, pattern, kinds, {}, frozenset())
+    masked = instruction.unit in ("vector", "shared", "global", "flat", "buffer")
+    return Shape(instruction, form, tuple(places), words, masked, dpp)
+
+
+def _leaves_lanes(words: Sequence[str]) -> bool:
+    """Whether a DPP instruction may keep its destination's old value in some lanes."""
+    masks = [word for word in words if word.startswith(("row_mask:", "bank_mask:"))]
+    bounded = any(word.startswith("bound_ctrl") for word in words)
+    open_ended = any(word.startswith(_OPEN_ENDED) for word in words) and not bounded
+    return open_ended or any(int(mask.partition(":")[2], 0) != 15 for mask in masks)
+
+
+def _fits(slot: Slot, bound: Bound) -> bool:
+    operand = bound.operand
+    if operand.kind == "number":
+        return "i" in slot.letters or "x" in slot.letters
+    if operand.kind == "off":
+        return "o" in slot.letters
+    if operand.kind == "word":
+        return "l" in slot.letters or "x" in slot.letters
+    if operand.kind == "special":
+        return "s" in slot.letters and len(SPECIAL[operand.text]) == slot.count and operand.text != "scc"
+    if operand.kind == "register":
+        return operand.text in slot.letters and operand.stop - operand.first == slot.count
+    return bound.letter in slot.letters and bound.taken == slot.count
+
+
+def _places(machine: GcnMachine, number: int, role: str, bound: Bound) -> list[Place]:
+    operand = bound.operand
+    if operand.kind == "special":
+        return [Place(number, role, -1, registers=SPECIAL[operand.text])]
+    if operand.kind == "register":
+        names = tuple(f"{operand.text}{i}" for i in range(operand.first, operand.stop))
+        _check_alignment(machine, operand.text, operand.first, len(names), names[0])
+        return [Place(number, role, -1, registers=names)]
+    if operand.kind != "reference":
+        return []
+    stop = operand.stop or bound.count
+    if stop > bound.count:
+        raise AssemblyError(
+            f"register {stop - 1} of {operand.text!r} is beyond its last", expected=f"0 to {bound.count - 1}"
+        )
+    if operand.stop:
+        taken = stop - operand.first
+        _check_alignment(machine, bound.letter, operand.first, taken, f"%{operand.text}.{operand.first}")
+    return [Place(number, role, bound.variable, operand.first, stop)]
+
+
+def _check_alignment(machine: GcnMachine, letter: str, first: int, count: int, what: str) -> None:
+    step = machine.alignment(letter, count)
+    if first % step:
+        raise AssemblyError(
+            f"{count} registers from {what} on are not aligned",
+            where=machine.name,
+            expected=f"a multiple of {step}",
+        )
+
+
+def _text(role: str, bound: Bound) -> str:
+    operand = bound.operand
+    core = operand.text
+    if operand.kind == "register":
+        count = operand.stop - operand.first
+        first = operand.first
+        core = f"{core}{first}" if count == 1 else f"{core}[{first}:{operand.stop - 1}]"
+    elif operand.kind == "reference":
+        part = f".{operand.first}" if operand.stop else ""
+        if operand.stop > operand.first + 1:
+            part += f":{operand.stop - 1}"
+        core = f"%{role}{bound.variable}{part}"
+    return f"{operand.before}{core}{operand.after}"
+
+
+def _check_constants(instruction: GcnInstruction, slots: Sequence[Slot], bound: Sequence[Bound]) -> None:
+    """A vector instruction reads one scalar register (pair) or one literal."""
+    if instruction.unit not in ("vector", "matrix") or instruction.name == "v_writelane_b32":
+        return
+    found = {name for name in instruction.reads if name == "vcc"}
+    for slot, given in zip(slots, bound, strict=True):
+        operand = given.operand
+        if slot.role == "=":
+            continue
+        if operand.kind == "special" or "s" in (given.letter, operand.kind == "register" and operand.text):
+            found.add(f"{operand.text if given.variable < 0 else given.variable} {operand.first}")
+        elif operand.kind == "number" and not _is_inline(operand.text):
+            found.add(operand.text)
+    if len(found) > 1:
+        raise AssemblyError(
+            f"{instruction.name!r} reads {len(found)} scalar registers or literals",
+            expected="one at most",
+            fix="move one to a vector register first",
+        )
+
+
+def _is_inline(text: str) -> bool:
+    try:
+        return -16 <= int(text, 0) <= 64
+    except ValueError:
+        return text in _INLINE
+
+
+def _say(slot: Slot) -> str:
+    words = [_WORDS[letter] for letter in slot.letters]
+    return f"{' / '.join(words)}{f' x{slot.count}' if slot.count > 1 else ''}"
+
+
+def _given(bound: Bound) -> str:
+    operand = bound.operand
+    if operand.kind != "reference":
+        return {"number": "a number", "register": f"{operand.text} register"}.get(operand.kind, operand.text)
+    size = f" x{bound.taken}" if bound.taken > 1 else ""
+    return f"{_WORDS.get(bound.letter, 'an unknown variable')}{size}"
