@@ -4,10 +4,12 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from regweave.files import write_file
+from regweave.errors import InputError
+from regweave.files import read_file, write_file
 
 
 def test_a_file_is_replaced_with_its_mode_and_through_links(tmp_path):
@@ -40,3 +42,16 @@ def test_a_pipe_is_written_to():
     code = "import pathlib, regweave.files as f; f.write_file(pathlib.Path('/dev/stdout'), 'x')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "x"
+
+
+def test_no_more_is_read_than_wanted(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("abc\u2192")
+    assert read_file(path, 6) == "abc\u2192"
+    with pytest.raises(InputError, match=r"too large a file .*at most 5 bytes"):
+        read_file(path, 5)
+    with pytest.raises(InputError, match="too large a file"):
+        read_file(Path("/dev/zero"), 1000)
+    for name in ("a\0b", "a\ud800\udfff"):
+        with pytest.raises(InputError, match="names no file"):
+            read_file(tmp_path / name, 9)

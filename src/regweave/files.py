@@ -1,4 +1,4 @@
-"""Files appear whole or not at all.
+"""Files appear whole or not at all, and are read up to a size.
 
     >>> write_file(Path("plan.h"), text)
 
@@ -10,6 +10,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from regweave.errors import InputError
+
+
+def read_file(path: Path, most: int) -> str:
+    """The text (UTF-8) of a file of at most `most` bytes; no more is read of a device that never ends.
+
+    Raises InputError naming the file if it is larger or no text, OSError if it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read(most + 1)
+    except ValueError:  # a NUL, or half a character
+        raise InputError(f"{str(path)!r} names no file") from None
+    if len(content) > most:
+        raise InputError("too large a file", where=str(path), expected=f"at most {most} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a text: {error}", where=str(path)) from error
 
 
 def write_file(path: Path, text: str) -> None:

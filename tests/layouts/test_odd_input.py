@@ -77,10 +77,30 @@ def test_axes_are_two_names(axes):
         ({"elements": [[[0, 0]]]}, "unknown key 'lane'"),
         ({"lane": [[0, 2.7], [0, 4], [1, 0], [2, 0], [4, 0]]}, "no pair of whole numbers"),
         ({"lane": [[0, -2], [0, 4], [1, 0], [2, 0], [4, 0]]}, r"a bit adds \(0, -2\)"),
-        ({"lane": [[0, 2**70], [0, 4], [1, 0], [2, 0], [4, 0]]}, "a bit adds"),
+        ({"lane": [[0, 2**70], [0, 4], [1, 0], [2, 0], [4, 0]]}, "no pair of whole numbers"),
         ({"lane": [[0, 2], [0, 2], [1, 0], [2, 0], [4, 0]]}, r"no slot holds element \(0, 4\)"),
     ],
 )
 def test_documents_are_taken_literally(change, complaint):
     with pytest.raises(InputError, match=complaint):
         from_document(to_document(C) | change)
+
+
+@pytest.mark.parametrize("axis", ["m\n", "\ufffe", "m", 5])
+def test_axes_are_two_lines(axis):
+    with pytest.raises(InputError, match="two different names, one line each"):
+        Layout("t", (1, 1), "f32", [[0]], ("m", axis))
+
+
+@pytest.mark.parametrize("pair", [{16, 8}, {16: 0, 8: 0}, (True, 8), (2**62, 8), (np.float64(16), 8)])
+def test_pairs_have_an_order_and_a_size(pair):
+    with pytest.raises(InputError, match="no pair of whole numbers"):
+        whole_pair(pair, "here", "two numbers")
+    assert whole_pair(np.array((16, 8)), "here", "two numbers") == (16, 8)
+
+
+def test_large_tables_are_checked_in_time_that_grows_with_them():
+    wide = C.repeat(1 << 7, 1 << 8)
+    assert wide.table.size == 1 << 22
+    with pytest.raises(InputError, match=r"no slot holds element \(0, 5\)"):
+        Layout("t", wide.shape, "f32", np.where(wide.table == 5, 4, wide.table))

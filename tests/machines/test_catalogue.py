@@ -77,3 +77,17 @@ def test_names_in_the_documentation(tmp_path, monkeypatch):
     assert find_machine("board.toml").registers_per_lane == 64
     old, new = quoted(r"v_mfma_f32_32x32x4(?:bf16_1k|_2b_bf16):D")
     assert find_layout(old) is find_layout(new)
+
+
+@pytest.mark.parametrize("name", ["mma.m16n8k8.tf32:", "mma.m16n8k8.tf32:CD", "mma.m16n8k8.tf32:E"])
+def test_an_operand_is_one_letter(name):
+    with pytest.raises(InputError, match=r"unknown layout .*nearest: mma\.m16n8k8\.tf32:A"):
+        find_layout(name)
+
+
+@pytest.mark.parametrize("name", [None, 5, b"mma", ["mma"], ("a", "b")])
+def test_names_are_text(name):
+    with pytest.raises(InputError, match="is no layout's name"):
+        find_layout(name)
+    with pytest.raises(InputError, match="is no machine"):
+        find_machine(name)

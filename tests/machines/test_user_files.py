@@ -3,8 +3,10 @@
 import pytest
 
 import regweave
+from regweave import programs
 from regweave.errors import InputError, UnsupportedError
-from regweave.machines.catalogue import find_instruction, find_layout, find_machine
+from regweave.machines.catalogue import find_instruction, find_layout, find_machine, machine_names
+from regweave.machines.derived import EXCHANGES, OPCODES, PACKINGS
 
 BOARD = """
 [layouts.board]
@@ -178,6 +180,29 @@ BAD = {
     "no number": ('[machine]\nname = "x"\nlike = "sm_80"\nlanes = "4"', "lanes = '4'"),
     "no list": ('[machine]\nname = "x"\nlike = "sm_80"\nexchanges = "shuffle"', "exchanges = 'shuffle'"),
     "no numbers": ('[machine]\nname = "x"\nlike = "sm_80"\nshared_widths = 4', "shared_widths = 4"),
+    "packing": (
+        '[machine]\nname = "x"\nlike = "sm_80"\npackings = ["f16"]',
+        r"packings has 'f16' .*nearest: pack_f16",
+    ),
+    "exchange": (
+        '[machine]\nname = "x"\nlike = "sm_80"\nexchanges = ["shufle"]',
+        r"exchanges has 'shufle' .*nearest: shuffle",
+    ),
+    "opcode": (
+        '[machine]\nname = "x"\nlike = "sm_80"\nopcode_costs = { shufle = 1 }',
+        r"unknown key 'shufle' .*opcode_costs",
+    ),
+    "banks": ('[machine]\nname = "x"\nlike = "sm_80"\nshared_banks = 1', "shared_banks has 1 .*one of 4, 8"),
+    "shuffle width": ('[machine]\nname = "x"\nlike = "sm_80"\nshuffle_widths = [3]', "shuffle_widths has 3 "),
+    "registers": (
+        '[machine]\nname = "x"\nlike = "sm_80"\nregisters = 1000000000',
+        "registers = 1000000000 .*1 to 65536",
+    ),
+    "lines": ('[machine]\nname = "x\\n"\nlike = "sm_80"', r"name = 'x\\n' .*one line of text"),
+    "digits": ("x = " + "9" * 5000, "no TOML: Exceeds the limit"),
+    "depth": ("x = " + "[" * 5000, "no TOML: maximum recursion depth"),
+    "huge tile": (LINES.replace("4, 4", f"1, {10**30}") + "lane = []\nitem = []", "no pair of whole numbers"),
+    "huge bit": (LINES + f"lane = [[0, {10**30}]]\nitem = []", r"no pair of whole numbers .*lane bit 0"),
 }
 
 
@@ -212,3 +237,16 @@ def test_wrong_names(board, tmp_path):
         find_machine(f"{tmp_path}/empty.toml")
     with pytest.raises(InputError, match="a file that has some"):
         find_layout(f"{tmp_path}/empty.toml:x")
+    with pytest.raises(InputError, match="names no file"):
+        find_layout("a\0b.toml:x")
+
+
+def test_the_names_that_a_file_may_give_are_those_of_the_catalogue():
+    machines = [find_machine(name) for name in machine_names()]
+    assert {name for machine in machines for name in machine.packings} == set(PACKINGS)
+    assert {name for machine in machines for name in machine.exchanges} == set(EXCHANGES)
+    assert (
+        {name for machine in machines for name in machine.opcode_costs}
+        <= set(OPCODES)
+        <= set(programs.OPCODES)
+    )

@@ -110,3 +110,19 @@ def test_registers_hold_items(name):
     registers = registers_of(bits, kind)
     assert np.array_equal(items_of(registers, kind, 7), bits)
     assert not np.any(registers & ~used_bits(7, kind))
+
+
+def test_only_numbers_are_converted():
+    plan = rearrange(Layout("s", (1, 2), "f32", [[0, 1]]), Layout("d", (1, 2), "f16", [[0, 1]]), "sm_80")
+    assert plan.apply([[1e9, -np.inf]]).tolist() == [[np.inf, -np.inf]]
+    assert plan.apply([[True, 1e300]]).tolist() == [[1.0, np.inf]]
+    for values in ([["1", "2"]], [[1j, 2]], [[None, 1]], [[1], [2, 3]]):
+        with pytest.raises(InputError, match=r"numbers of f32|different lengths"):
+            plan.apply(values)
+    whole = rearrange(
+        Layout("s", (1, 4), "s32", [[0, 1, 2, 3]]), Layout("d", (1, 4), "s8", [[0, 1, 2, 3]]), "sm_80"
+    )
+    assert whole.apply([[1000, -1000, 3, 2**31 - 1]]).tolist() == [[127, -128, 3, 127]]
+    for values in ([[1.5, 0, 0, 0]], [[2**31, 0, 0, 0]], [[np.nan, 0, 0, 0]]):
+        with pytest.raises(InputError, match="numbers of s32"):
+            whole.apply(values)

@@ -11,7 +11,7 @@ from regweave.layouts import Layout
 from regweave.machines.catalogue import find_layout
 from regweave.machines.nvidia import SM_75
 from regweave.machines.x86 import AVX512
-from regweave.rearrangement import relate
+from regweave.rearrangement import Conditions, relate
 from regweave.rearrangement.folds import find_fold
 from regweave.rearrangement.proof import prove
 
@@ -139,6 +139,47 @@ def test_tiles_are_two_whole_numbers(tile):
 def test_arguments_of_other_kinds_are_named(arguments):
     with pytest.raises(InputError):
         regweave.rearrange(*arguments)
+
+
+@pytest.mark.parametrize("other", [["fold"], {"fold": 1}])
+def test_what_cannot_be_a_key_is_named(other):
+    with pytest.raises(InputError, match="unknown strategy"):
+        regweave.rearrange(C, A, strategy=other)
+    with pytest.raises(InputError, match="no code can be written for"):
+        regweave.rearrange(C, A).emit(other)
+    for products in (None, 5):
+        with pytest.raises(InputError, match="has no seam"):
+            regweave.chain_layouts(products)
+
+
+@pytest.mark.parametrize("target", ["", "cudo"])
+def test_targets_are_checked_before_anything_else(target):
+    refused = regweave.rearrange(C, A, strategy="refuse")
+    for ask in (refused.emit, refused.to_document, regweave.rearrange(C, A).emit):
+        with pytest.raises(InputError, match="no code can be written for"):
+            ask(target)
+
+
+def test_conditions_are_checked():
+    for conditions in ({"block": 4}, "swap_allowed", True):
+        with pytest.raises(InputError, match="are no conditions"):
+            regweave.rearrange(C, A, conditions=conditions)
+        with pytest.raises(InputError, match="are no conditions"):
+            regweave.chain_layouts(["f16", "f16"], conditions=conditions)
+    with pytest.raises(InputError, match="swap_allowed is 'no'"):
+        Conditions(swap_allowed="no")
+    with pytest.raises(InputError, match="blocks of True"):
+        Conditions(block=True)
+    assert regweave.rearrange(C, A, conditions=Conditions(block=np.int64(8))).strategy == "fold"
+
+
+def test_long_names_make_short_functions(tmp_path):
+    source, destination = regweave.layout(C), regweave.layout(A)
+    for end in "ab":
+        long = replace(source, name="x" * 10000 + end)
+        plan = regweave.rearrange(long, destination, strategy="direct")
+        assert all(path.exists() for path in plan.export(tmp_path))
+    assert len(list(tmp_path.glob("*.h"))) == 2
 
 
 def test_a_fold_as_wide_as_the_registers_is_found_at_once():

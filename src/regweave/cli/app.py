@@ -27,6 +27,7 @@ EPILOGUE = """Examples:
     regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A
     regweave layout mma.m16n8k8.tf32:C --where 9 2
     regweave machine sm_90a
+    regweave asm kernel.rws --machine gfx906 -o kernel.co
     regweave bench cascade
     regweave doctor
 
@@ -73,6 +74,16 @@ VERBS = {
     regweave machine
     regweave machine gfx942
     regweave machine sm_90a --json
+""",
+    ),
+    "asm": (
+        "Assemble a GPU kernel that was written with named registers; show where each of them went.",
+        """Examples:
+
+    regweave asm scale.rws --machine gfx906
+    regweave asm scale.rws --machine gfx942 -o scale.co --map scale.svg
+    regweave asm scale.rws --trace
+    regweave asm gemm.py --machine gfx90a --json
 """,
     ),
     "bench": (

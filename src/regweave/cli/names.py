@@ -19,6 +19,7 @@ from cyclopts import Parameter
 from cyclopts.completion import CompletionContext
 
 from regweave.errors import InputError
+from regweave.files import read_file
 
 _FILE = re.compile(r"(?P<path>[^\n#({|]+\.(?:json|csv|md|txt|mlir|ttgir|cute))(?P<suffixes>(?:@\w+|\^T)*)")
 _MOST_BYTES = 1 << 24
@@ -37,6 +38,12 @@ def _complete_machines(context: CompletionContext) -> Iterator[str]:
     return (name for name in machine_names() if name.startswith(context.incomplete))
 
 
+def _complete_assembly_machines(context: CompletionContext) -> Iterator[str]:
+    from regweave.machines.amd.assembly import TARGETS
+
+    return (name for name in TARGETS if name.startswith(context.incomplete))
+
+
 def _complete_strategies(context: CompletionContext) -> Iterator[str]:
     from regweave.rearrangement import STRATEGIES
 
@@ -51,6 +58,7 @@ def _complete_targets(context: CompletionContext) -> Iterator[str]:
 
 LayoutName: TypeAlias = Annotated[str, Parameter(completer=_complete_layouts)]
 MachineName: TypeAlias = Annotated[str, Parameter(completer=_complete_machines)]
+AssemblyMachineName: TypeAlias = Annotated[str, Parameter(completer=_complete_assembly_machines)]
 StrategyName: TypeAlias = Annotated[str, Parameter(completer=_complete_strategies)]
 TargetName: TypeAlias = Annotated[str, Parameter(completer=_complete_targets)]
 
@@ -63,14 +71,7 @@ def read_layout(name: str) -> str:
     from regweave.machines.notations import is_notation, read_document
 
     path = Path(match["path"])
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"a layout of {path.stat().st_size} bytes", where=str(path),
-                         expected=f"at most {_MOST_BYTES}")  # fmt: skip
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not a text: {error}", where=str(path)) from error
-    text = text.strip()
+    text = read_file(path, _MOST_BYTES).strip()
     if path.suffix == ".json":
         read_document(text, str(path))  # a better complaint than that there is no such name
     elif not is_notation(text):

@@ -19,7 +19,7 @@ from regweave.programs import Program
 LANGUAGES: dict[str, Language] = {"cuda": CUDA, "hip": HIP, "opencl": OPENCL}
 TARGETS = (*LANGUAGES, "x86")
 
-__all__ = ["LANGUAGES", "TARGETS", "Language", "emit", "emit_trial"]
+__all__ = ["LANGUAGES", "TARGETS", "Language", "check_target", "emit", "emit_trial"]
 
 
 def emit(program: Program, language: str, comments: Sequence[str] = ()) -> str:
@@ -46,11 +46,16 @@ def emit_trial(program: Program, language: str, *, name: str = "trial", converte
 
 
 def _printer(program: Program, language: str) -> Printer:
-    if language not in LANGUAGES:
-        raise InputError(
-            f"no code can be written for {language!r}",
-            where="target",
-            expected="one of " + ", ".join(TARGETS),
-            nearest=nearest_names(language, TARGETS),
-        )
-    return Printer(program, LANGUAGES[language])
+    return Printer(program, LANGUAGES[check_target(language)])
+
+
+def check_target(language: str) -> str:
+    """`language`; InputError with the nearest ones if it is none of TARGETS."""
+    if isinstance(language, str) and language in TARGETS:
+        return language
+    raise InputError(
+        f"no code can be written for {language!r}",
+        where="target",
+        expected="one of " + ", ".join(TARGETS),
+        nearest=nearest_names(language, TARGETS),
+    )

@@ -74,9 +74,11 @@ class Layout:
         if (
             len(self.axes) != 2
             or len(set(self.axes)) != 2
-            or not all(isinstance(axis, str) for axis in self.axes)
+            or not all(isinstance(axis, str) and axis.isprintable() for axis in self.axes)
         ):
-            raise InputError(f"axes {self.axes!r}", where=where, expected="two different names")
+            raise InputError(
+                f"axes {self.axes!r}", where=where, expected="two different names, one line each"
+            )
         if table.ndim != 2 or table.size == 0:
             raise InputError(
                 f"a table of shape {table.shape}",
@@ -91,10 +93,11 @@ class Layout:
                 where=where,
                 expected=f"0 to {rows * columns - 1}, row * {columns} + column",
             )
-        held = np.unique(table)
-        if held.size < rows * columns:
-            gap = np.flatnonzero(held != np.arange(held.size))
-            row, column = divmod(int(gap[0]) if gap.size else held.size, columns)
+        # n slots leave one of the first n + 1 elements out, if there are as many
+        held = np.zeros(min(rows * columns, table.size + 1), dtype=bool)
+        held[table[table < held.size]] = True
+        if not held.all():
+            row, column = divmod(int(held.argmin()), columns)
             raise InputError(
                 f"no slot holds element ({row}, {column})",
                 where=where,

@@ -11,7 +11,7 @@ right.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,14 +37,22 @@ def whole_numbers(values: Any, where: str, expected: str = "whole numbers") -> N
 
 
 def whole_pair(values: Any, where: str, expected: str) -> tuple[int, int]:
-    """Two whole numbers; InputError for anything else."""
-    if isinstance(values, Iterable):
+    """Two whole numbers under 2^62, in order; InputError for anything else."""
+    if isinstance(values, Iterable) and not isinstance(values, (Set, Mapping)):  # those have no order
         try:
-            first, second = (operator.index(value) for value in values)
+            first, second = (_whole(value) for value in values)
             return first, second
         except (TypeError, ValueError):
             pass
     raise InputError(f"{values!r} is no pair of whole numbers", where=where, expected=expected)
+
+
+def _whole(value: Any) -> int:
+    """The whole number; TypeError or ValueError for anything else, true and false too."""
+    number = operator.index(value)
+    if isinstance(value, bool) or abs(number) >> 62:
+        raise ValueError
+    return number
 
 
 def check_slots(count: int, where: str) -> None:

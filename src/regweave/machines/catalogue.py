@@ -60,6 +60,8 @@ def find_machine(name: str) -> WarpMachine:
 
     Raises InputError with the nearest names if there is none, or naming the fault of the file.
     """
+    if not isinstance(name, str):
+        raise InputError(f"{name!r} is no machine", where="machine", expected="the name of one")
     part = split_name(name)
     if part is None:
         return _catalogued_machine(name)
@@ -95,6 +97,8 @@ def find_layout(name: str, machine: WarpMachine | None = None, tile: tuple[int, 
     Raises InputError with the nearest names if there is no such layout, and UnsupportedError if `machine` is
     given and lacks it, or if it is out of scope.
     """
+    if not isinstance(name, str):
+        raise InputError(f"{name!r} is no layout's name", expected="text")
     suffixes = _SUFFIX.search(name)
     assert suffixes is not None, "an empty match always exists"
     base, found = name[: suffixes.start()], re.findall(r"@\w+|\^T", suffixes[0])
@@ -153,7 +157,7 @@ def _find(base: str, name: str, machine: WarpMachine | None) -> Layout:
                 raise _lacking(machine, alone, alone, layouts)
             return layouts[alone]
         found = instructions.resolve(instruction)
-        if found is not None and operand in instructions.entries[found].operands:
+        if found is not None and operand in tuple(instructions.entries[found].operands):
             if machine is not None and found not in machine.instructions:
                 raise _lacking(machine, found, f"{found}:{operand}", instructions)
             return instructions[found].fragments[operand]
@@ -175,7 +179,7 @@ def _nearest(base: str, machine: WarpMachine | None) -> tuple[str, ...]:
     operand, names = base.rpartition(":")[2], []
     for instructions, layouts in _tables(machine):
         for name, entry in instructions.entries.items():
-            letter = operand if operand and operand in entry.operands else entry.operands[:1]
+            letter = operand if operand in tuple(entry.operands) else entry.operands[:1]
             names.append(f"{name}:{letter}")
         names += layouts
     return nearest_names(base, names, most=4) or tuple(names[:4])

@@ -50,10 +50,10 @@ def check_keys(values: Any, known: Iterable[str], where: str, required: Iterable
 
 
 def read_text(values: Mapping[str, Any], key: str, where: str) -> str:
-    """The text under a key; InputError for anything else."""
-    if isinstance(values[key], str):
+    """The line of text under a key; InputError for anything else."""
+    if isinstance(values[key], str) and values[key].isprintable() and values[key]:
         return values[key]
-    raise InputError(f"{key} = {values[key]!r}", where=where, expected="text")
+    raise InputError(f"{key} = {values[key]!r}", where=where, expected="one line of text")
 
 
 def read_names(values: Mapping[str, Any], key: str, where: str) -> list[str]:
@@ -64,11 +64,11 @@ def read_names(values: Mapping[str, Any], key: str, where: str) -> list[str]:
     raise InputError(f"{key} = {names!r}", where=where, expected="a list of names")
 
 
-def read_number(values: Mapping[str, Any], key: str, where: str) -> int:
-    """The whole number, 1 or more, under a key; InputError for anything else."""
-    if type(values[key]) is int and values[key] >= 1:
+def read_number(values: Mapping[str, Any], key: str, where: str, most: int = 1 << 30) -> int:
+    """The whole number, 1 to `most`, under a key; InputError for anything else."""
+    if type(values[key]) is int and 1 <= values[key] <= most:
         return values[key]
-    raise InputError(f"{key} = {values[key]!r}", where=where, expected="a whole number, 1 or more")
+    raise InputError(f"{key} = {values[key]!r}", where=where, expected=f"a whole number, 1 to {most}")
 
 
 def read_numbers(values: Mapping[str, Any], key: str, where: str) -> tuple[int, ...]:

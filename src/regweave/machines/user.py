@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.files import read_file
 from regweave.layouts import Layout
 from regweave.machines.derived import derived_machine
 from regweave.machines.described import (
@@ -55,6 +56,7 @@ from regweave.machines.described import (
 from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction, WarpMachine
 
 _ENDING = ".toml"
+_MOST_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,10 @@ def read_user_file(path: str, find_machine: Callable[[str], WarpMachine]) -> Use
 
     Raises InputError naming the place for anything that cannot be read or does not hold together.
     """
-    file = Path(path)
+    if not path.isprintable():  # no file of such a name was meant, nor can messages and code show it
+        raise InputError(f"{path!r} names no file", expected="a TOML file")
     try:
-        status = file.stat()
+        status = Path(path).stat()
         return _read(path, status.st_mtime_ns, status.st_size, find_machine)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -128,9 +131,10 @@ def read_user_file(path: str, find_machine: Callable[[str], WarpMachine]) -> Use
 @lru_cache(maxsize=32)
 def _read(path: str, changed: int, size: int, find_machine: Callable[[str], WarpMachine]) -> UserFile:
     """The file in the state that its time of change and size stand for."""
+    text = read_file(Path(path), _MOST_BYTES)
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also for numbers of thousands of digits
         raise InputError(f"no TOML: {error}", where=path) from None
     check_keys(values, ("layouts", "instructions", "machine"), path)
     layouts = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from regweave.rearrangement.folds import Fold, contraction_axis, find_fold, find
 from regweave.rearrangement.matrix import CoordinationMatrix
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
+
+_LONGEST_WORD = 80
 
 
 @dataclass(frozen=True)
@@ -160,5 +163,10 @@ def _why_no_identity(relation: Relation) -> str:
 
 def function_name(source: Layout, destination: Layout, strategy: str) -> str:
     """A C identifier that says what the function does."""
-    words = (re.sub(r"\W+", "_", layout.name, flags=re.ASCII).strip("_") for layout in (source, destination))
-    return "regweave_{}_to_{}_{}".format(*words, strategy)
+    return f"regweave_{_identifier(source.name)}_to_{_identifier(destination.name)}_{strategy}"
+
+
+def _identifier(name: str) -> str:
+    """The letters and digits of a layout's name, as many as the name of a file has room for."""
+    word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+    return word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}_{crc32(name.encode()):08x}"

@@ -32,7 +32,7 @@ from regweave.errors import InputError, RegweaveError, UnsupportedError
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_instruction, find_machine, machine_names
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
-from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.conditions import Conditions, check_conditions
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.planner import rearrange
 from regweave.rearrangement.products import product_instruction
@@ -145,14 +145,15 @@ def chain_layouts(
     Raises InputError for fewer than two products and unknown names, UnsupportedError if the machine does
     not execute an instruction or the strategy does not apply at a seam.
     """
-    if isinstance(products, str) or len(products) < 2:
+    if isinstance(products, str) or not isinstance(products, Sequence) or len(products) < 2:
         raise InputError(
             f"a chain of {products!r} has no seam", where="products", expected="at least two products"
         )
     target = _target(products, machine)
     instructions = [_instruction(name, target) for name in products]
     # transposed products are decided on here, for the chain as a whole
-    around = Conditions(work_between=True) if conditions is None else replace(conditions, swap_allowed=False)
+    given = Conditions(work_between=True) if conditions is None else check_conditions(conditions)
+    around = replace(given, swap_allowed=False)
     choice = _Choice(target, strategy, around)
     start = _Price(0, 0.0, 0.0, 0)
     ways = [_Way(start._replace(transposed=int(turned)), (turned,), ()) for turned in _ORIENTATIONS]

@@ -8,7 +8,9 @@ scale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import Any
 
 from regweave.errors import InputError
 from regweave.rearrangement.folds import Fold
@@ -34,8 +36,13 @@ class Conditions:
     swap_allowed: bool = False
 
     def __post_init__(self) -> None:
-        if self.block is not None and (not isinstance(self.block, int) or self.block < 1):
-            raise InputError(f"blocks of {self.block!r} along k", expected="a whole number of at least 1")
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name != "block" and not isinstance(value, bool):
+                raise InputError(f"{entry.name} is {value!r}", where="conditions", expected="True or False")
+        block = self.block
+        if block is not None and (isinstance(block, bool) or not isinstance(block, Integral) or block < 1):
+            raise InputError(f"blocks of {block!r} along k", expected="a whole number of at least 1")
 
     def forbids(self, fold: Fold) -> str | None:
         """Why a right `fold`, into the next product's other operand, is not legal here, or None."""
@@ -49,3 +56,12 @@ class Conditions:
                     there, here = true // self.block, position // self.block
                     return f"k {true} would move from block {there} of {self.block} to block {here}"
         return None
+
+
+def check_conditions(conditions: Any) -> Conditions:
+    """`conditions`, or those of a seam without any; InputError for anything else."""
+    if conditions is None:
+        return Conditions()
+    if isinstance(conditions, Conditions):
+        return conditions
+    raise InputError(f"{conditions!r} are no conditions", expected="regweave.rearrangement.Conditions(...)")

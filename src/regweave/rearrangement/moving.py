@@ -41,7 +41,11 @@ def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[
 
     Raises InputError if `array` has another shape.
     """
-    values, source = np.asarray(array), relation.source
+    source = relation.source
+    try:
+        values = np.asarray(array)
+    except ValueError:
+        raise InputError("rows of different lengths", where=source.name, expected="an array") from None
     if values.shape != source.table.shape:
         raise InputError(
             f"an array of shape {values.shape}",
@@ -50,13 +54,24 @@ def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[
         )
     if relation.packing is None:
         return values.ravel()[came_from(program, relation)]
-    bits = values.astype(np.int32 if source.dtype == "s32" else np.float32).view(np.uint32)
+    bits = _words(values, source).view(np.uint32)
     destination = relation.destination
     found = _run(program, bits, source, destination)
     if destination.dtype in _VIEWS:
         whole, view = _VIEWS[destination.dtype]
         return found.astype(whole).view(view)
     return _decoded(found, *_FLOATS[destination.dtype], destination.element_type.bits)
+
+
+def _words(values: NDArray[Any], source: Layout) -> NDArray[Any]:
+    """The values as numbers of the source's type, s32 or f32; InputError if they are no such numbers."""
+    kind, words = ("biu", np.int32) if source.dtype == "s32" else ("biuf", np.float32)
+    if values.dtype.kind in kind:
+        limits = np.iinfo(np.int32)
+        if kind == "biuf" or (values.min() >= limits.min and values.max() <= limits.max):
+            with np.errstate(over="ignore"):  # beyond f32 is infinite
+                return values.astype(words)
+    raise InputError(f"an array of {values.dtype}", where=source.name, expected=f"numbers of {source.dtype}")
 
 
 def came_from(program: Program, relation: Relation) -> NDArray[np.int64]:

@@ -165,11 +165,12 @@ class Plan:
 
         Raises InputError for an unknown target and UnsupportedError if the plan is to refuse.
         """
+        from regweave.emitters import check_target, emit
+
+        language = self.language if target is None else check_target(target)
         if self.chosen.program is None:
             raise UnsupportedError(f"there is no code: {self.chosen.reason}", where="strategy refuse")
-        from regweave.emitters import emit
-
-        return emit(self.chosen.program, target or self.language, self._comments())
+        return emit(self.chosen.program, language, self._comments())
 
     def to_document(self, target: str | None = None) -> dict[str, Any]:
         """The plan as a JSON-ready mapping, with its code for `target` (by default the machine's own)."""

@@ -16,7 +16,7 @@ from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.bounds import one_hop_minimum
 from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
-from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.conditions import Conditions, check_conditions
 from regweave.rearrangement.exchanges import exchange_candidates
 from regweave.rearrangement.matrix import preliminary_matrix
 from regweave.rearrangement.picking import pick_candidate
@@ -69,10 +69,11 @@ def rearrange(
     Raises InputError for unknown names and layouts that do not belong together, UnsupportedError if the
     machine lacks an instruction or the strategy asked for does not apply.
     """
-    if strategy != "auto" and strategy not in STRATEGIES:
+    if strategy != "auto" and not (isinstance(strategy, str) and strategy in STRATEGIES):
         names = ("auto", *STRATEGIES)
         raise InputError(f"unknown strategy {strategy!r}", where="strategy", expected=", ".join(names),
                          nearest=nearest_names(strategy, names))  # fmt: skip
+    surroundings = check_conditions(conditions)
     request = read_request(source, destination, machine, tile)
     relation = relate(request.source, request.destination)
     if relation.packing is not None and relation.packing not in request.machine.packings:
@@ -81,7 +82,6 @@ def rearrange(
             where=f"{request.source.name} -> {request.destination.name}",
             fix="name another machine",
         )
-    surroundings = conditions or Conditions()
     problem = find_problem(relation, request.machine.lanes)
     direct, lean = exchange_candidates(request, problem)
     most = lean.cost.instructions if lean.applies else None

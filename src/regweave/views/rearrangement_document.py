@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from regweave.emitters import check_target
 from regweave.errors import UnsupportedError
 from regweave.rearrangement import CoordinationMatrix, Cost, Plan
 from regweave.rearrangement.banks import bank_conflicts
@@ -74,6 +75,8 @@ def plan_conflicts(plan: Plan) -> int:
 
 def plan_code(plan: Plan, target: str | None = None) -> str | None:
     """The plan's code; None if it refuses, or if its own language has no words for it."""
+    if target is not None:
+        check_target(target)
     if not plan.chosen.applies:
         return None
     try:
