@@ -1,0 +1,68 @@
+"""Algebra over bits, against all elements of small spaces; addresses, against their tables."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regweave.machines.nvidia import SM_80
+from regweave.programs import Array, ProgramBuilder, run_program
+from regweave.rearrangement.addressing import lower_addresses, plan_addresses
+from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
+
+vectors = st.lists(st.integers(0, 63), max_size=5)
+
+
+@given(first=vectors, second=vectors)
+def test_spans_and_what_they_share(first, second):
+    inside = set(spanned(first))
+    assert all((vector in Span(first)) == (vector in inside) for vector in range(64))
+    assert set(spanned(common(first, second))) == inside & set(spanned(second))
+    assert set(spanned([*first, *extend(first, second)])) == set(spanned([*first, *second]))
+    assert len(Span(first)) == len(extend((), first))
+    # all of a coset leave the same remainder
+    assert len({Span(first).reduce(5 ^ vector) for vector in inside}) == 1
+
+
+@given(basis=st.permutations([1, 2, 4, 8]).map(lambda p: [p[0], p[0] ^ p[1], p[2], p[2] ^ p[3]]))
+def test_coordinates_add_up(basis):
+    for bit, mask in enumerate(coordinates(basis)):
+        assert spanned(basis)[mask] == 1 << bit
+
+
+def computed(tables):
+    """What the lanes compute for these tables, and how many instructions that takes."""
+    words = len(tables)
+    builder = ProgramBuilder("p", 32, Array("s", "b32", 1), Array("d", "b32", words))
+    lane = builder.step("lane")
+    plan = plan_addresses([np.asarray(table) for table in tables])
+    results = []
+    for value, offset in lower_addresses(plan, builder, lane, SM_80):
+        results.append(builder.step("add", (value, builder.constant(offset))))
+    found = run_program(builder.finish(results), np.zeros((32, 1), np.uint32))
+    return found.T.tolist(), plan
+
+
+LANES = np.arange(32)
+
+
+def test_addresses_that_differ_by_a_constant_share_a_value():
+    found, plan = computed([LANES * 16, LANES * 16 + 512, LANES * 16 + 32])
+    assert found == [(LANES * 16).tolist(), (LANES * 16 + 512).tolist(), (LANES * 16 + 32).tolist()]
+    assert (len(plan.values), plan.operations) == (1, 1)
+
+
+def test_swizzled_and_padded_addresses():
+    swizzled = [LANES % 8 * 16 ^ LANES // 8 * 16 ^ constant for constant in (0, 16, 128)]
+    found, plan = computed(swizzled)
+    assert found == [table.tolist() for table in swizzled]
+    assert len(plan.values) == 1  # an xor, and a known offset
+    padded = LANES // 4 * 144 + LANES % 4 * 16
+    found, plan = computed([padded])
+    assert found == [padded.tolist()]
+    assert plan.values[0].joint == "add"
+
+
+@given(st.lists(st.integers(0, 1023), min_size=32, max_size=32))
+def test_any_addresses(table):
+    found, _ = computed([np.asarray(table) * 4])
+    assert found == [[4 * entry for entry in table]]
