@@ -1,0 +1,181 @@
+"""The text form (`.rws`): the same kernel as the builder's calls, written down.
+
+    kernel scale
+    workgroup 64 1 1                   ; work-items along x, y, z
+    argument x pointer                 ; its place in bytes is argument(x)
+    reserve row s1 @ s2                ; a keyword with a predefined register
+    vector offset, value               ; declared symbols: a class, `x4` for four consecutive registers
+    scalar base x2
+    variable quad                      ; a symbol whose class the constraint of a template decides
+
+    `s_load_dwordx2 %0, %kernarg, argument(x)` base            ; an operation's own instruction, bound symbols
+    `v_mov_b32 %0.3, %row` quad with 0:v4                      ; ... and its constraints
+    v_lshlrev_b32 offset, 2, thread_x                          ; plain instructions: names as they are
+    loop:
+      global_load_dword value, offset, base
+      v_mul_f32 value, 2.0, value
+      global_store_dword offset, value, base
+
+Further lines at the top: `lds BYTES`, `occupancy WAVES`, `waits manual`. Comments begin with ; or //. Errors
+tell the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from regweave.assembly.amd.kernel import Kernel
+from regweave.assembly.amd.lines import read_operand
+from regweave.assembly.amd.recording import Part
+from regweave.assembly.variables import Variable
+from regweave.errors import AssemblyError, RegweaveError
+from regweave.machines.amd.assembly.targets import GcnMachine
+
+_SYMBOL = re.compile(r"([A-Za-z_]\w*)(?:\s+x\s*([1-9]\d*))?(?:\s*@\s*(\w+))?\Z")
+_TEMPLATE = re.compile(r"`([^`]*)`\s*(.*)\Z", re.DOTALL)
+_LABEL = re.compile(r"([.\w$]+)\s*:\Z")
+_RESERVE = re.compile(r"([A-Za-z_]\w*)\s+([vsa]\d*)\s*@\s*([vsa]\d+)\Z")
+_CLASSES = ("vector", "scalar", "accumulation")
+#: What may be said before the first operation, and the parameter of the kernel that it is.
+_SETTINGS = ("workgroup", "lds", "occupancy", "waits")
+
+
+@dataclass
+class _Reader:
+    """What has been read so far: settings until the first other line, then a kernel."""
+
+    machine: GcnMachine
+    name: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    kernel: Kernel | None = None
+    unknown: dict[str, Variable] = field(default_factory=dict)
+
+    def begun(self) -> Kernel:
+        """The kernel, made when the first line that is no setting asks for it."""
+        if self.name is None:
+            raise AssemblyError("the first line does not name the kernel", expected="kernel NAME")
+        if self.kernel is None:
+            self.kernel = Kernel(self.machine, name=self.name, **self.settings)
+        return self.kernel
+
+
+def parse_kernel(text: str, machine: GcnMachine) -> Kernel:
+    """A builder with the kernel of `text`; AssemblyError with the line that cannot be understood."""
+    reader = _Reader(machine)
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = re.split(r";|//", raw, maxsplit=1)[0].strip()
+        if not line:
+            continue
+        try:
+            _read(reader, line)
+        except RegweaveError as error:
+            raise type(error)(
+                error.what,
+                where=f"line {number}: {line}" + (f"; {error.where}" if error.where else ""),
+                expected=error.expected,
+                nearest=error.nearest,
+                fix=error.fix,
+            ) from None
+    return reader.begun()
+
+
+def _read(reader: _Reader, line: str) -> None:
+    """One line."""
+    word, _, rest = line.partition(" ")
+    rest = rest.strip()
+    if reader.name is None or word == "kernel":
+        if word != "kernel" or reader.name is not None or not rest:
+            raise AssemblyError("a text begins with one kernel's name", expected="kernel NAME")
+        reader.name = rest
+        return
+    if word in _SETTINGS:
+        _set(reader, word, rest)
+        return
+    kernel = reader.begun()
+    declare: dict[str, Callable[[], None]] = {
+        "argument": lambda: _argument(kernel, rest),
+        "reserve": lambda: _reserve(kernel, rest),
+        "variable": lambda: _unknown(reader, rest),
+        **{name: lambda name=word: _declare(kernel, name, rest) for name in _CLASSES},
+    }
+    label, template = _LABEL.match(line), _TEMPLATE.match(line)
+    if word in declare:
+        declare[word]()
+    elif label is not None:
+        kernel.label(label[1])
+    elif template is not None:
+        operands, _, constraints = template[2].partition(" with ")
+        bound = [_operand(reader, kernel, part.strip()) for part in operands.split(",") if part.strip()]
+        kernel.emit_template(template[1], *bound, constraints=constraints)
+    else:
+        kernel.emit_line(line)
+
+
+def _set(reader: _Reader, word: str, rest: str) -> None:
+    if reader.kernel is not None:
+        raise AssemblyError(f"{word!r} stands behind the first declaration", fix="move it to the top")
+    if word == "waits":
+        reader.settings["waits"] = rest
+        return
+    numbers = rest.split()
+    if not all(number.isdigit() for number in numbers) or len(numbers) not in (
+        (1, 2, 3) if word == "workgroup" else (1,)
+    ):
+        raise AssemblyError(
+            f"{word} {rest!r}", expected="whole numbers: workgroup X Y Z, lds BYTES, occupancy WAVES"
+        )
+    values = [int(number) for number in numbers]
+    if word == "workgroup":
+        reader.settings["workgroup"] = (*values, 1, 1)[:3]
+    else:
+        reader.settings["lds_bytes" if word == "lds" else word] = values[0]
+
+
+def _argument(kernel: Kernel, rest: str) -> None:
+    name, _, kind = rest.partition(" ")
+    kernel.argument(name, kind.strip())
+
+
+def _reserve(kernel: Kernel, rest: str) -> None:
+    match = _RESERVE.match(rest)
+    if match is None:
+        raise AssemblyError(f"reserve {rest!r}", expected="reserve NAME s2 @ s8")
+    kernel.reserve(*match.groups())
+
+
+def _declare(kernel: Kernel, class_name: str, rest: str) -> None:
+    for symbol in rest.split(","):
+        match = _SYMBOL.match(symbol.strip())
+        if match is None:
+            raise AssemblyError(
+                f"{symbol.strip()!r} is not a symbol", expected="name, name x4 or name x2 @ s4"
+            )
+        name, count, pin = match.groups()
+        if name in kernel:
+            raise AssemblyError(f"{name!r} is declared twice", fix="give each symbol a name of its own")
+        if class_name == "accumulation":
+            kernel.accumulation(name, count=int(count or 1), pin=pin)
+        else:
+            kernel.variable(name, class_name, count=int(count or 1), pin=pin)
+
+
+def _unknown(reader: _Reader, rest: str) -> None:
+    for symbol in rest.split(","):
+        name = symbol.strip()
+        if not name.isidentifier() or name in reader.unknown or name in reader.begun():
+            raise AssemblyError(f"{name!r} is not a new symbol", expected="a name that is not declared yet")
+        reader.unknown[name] = Variable(name)
+
+
+def _operand(reader: _Reader, kernel: Kernel, text: str) -> Any:
+    """A symbol or a part of one as a variable; anything else as the text that it is."""
+    read = read_operand(text, bare=True)
+    if read.kind != "reference" or read.before:
+        return text
+    variable = kernel[read.text] if read.text in kernel else reader.unknown.get(read.text)
+    if variable is None:
+        return text
+    return Part(variable, read.first, read.stop - read.first) if read.stop else variable

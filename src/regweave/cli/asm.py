@@ -1,0 +1,144 @@
+"""`regweave asm FILE`: assemble a kernel that was written with named registers.
+
+$ regweave asm scale.rws --machine gfx906 -o scale.co --map scale.svg
+$ regweave asm gemm.py --machine gfx942 --json | jq .inner_loop
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from cyclopts import Parameter
+from cyclopts.completion import CompletionContext
+
+from regweave.cli.output import print_document, talk_console
+from regweave.errors import AssemblyError, InputError, VerificationError
+from regweave.files import read_file, write_file
+
+if TYPE_CHECKING:
+    from regweave.assembly.amd import FinishedKernel
+    from regweave.machines.amd.assembly import GcnMachine
+
+_MOST_BYTES = 1 << 24
+
+
+def _complete_targets(context: CompletionContext) -> Iterator[str]:
+    from regweave.machines.amd.assembly import TARGETS
+
+    return (name for name in TARGETS if name.startswith(context.incomplete))
+
+
+_Target: TypeAlias = Annotated[str, Parameter(completer=_complete_targets)]
+
+
+def asm_command(
+    file: Path,
+    /,
+    *,
+    machine: _Target = "gfx906",
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"))] = None,
+    map: Path | None = None,
+    trace: bool = False,
+    json: bool = False,
+) -> None:
+    """Assign a kernel's registers, insert its waits, assemble it, and report.
+
+    Parameters
+    ----------
+    file:
+        A kernel as text (.rws), or a Python file whose function kernel(machine) returns one.
+    machine:
+        gfx906 (also for the Hygon DCU), gfx90a or gfx942.
+    out:
+        Write the loadable code object to this file.
+    map:
+        Draw the register map into this file (SVG).
+    trace:
+        Say for each operand which rule applied and what was registered.
+    json:
+        Print one JSON document on stdout.
+    """
+    from regweave.machines.amd.assembly import find_target
+    from regweave.views.kernel_map import kernel_svg
+    from regweave.views.kernel_report import kernel_document, kernel_report, trace_report
+
+    target = find_target(machine)
+    try:
+        kernel = _finished(file, target)
+    except AssemblyError as error:  # here what is wrong is the file that was given
+        raise InputError(
+            error.what,
+            where=f"{file}, {error.where}" if error.where else str(file),
+            expected=error.expected,
+            nearest=error.nearest,
+            fix=error.fix,
+        ) from error
+    data, counts = _assembled(kernel, required=out is not None)
+    document = kernel_document(
+        kernel, counts=counts, object_bytes=None if data is None else len(data), trace=trace
+    )
+    if out is not None and data is not None:
+        out.write_bytes(data)
+        talk_console().print(f"written to {out}", markup=False)
+    if map is not None:
+        write_file(map, kernel_svg(kernel) + "\n")
+        talk_console().print(f"drawn to {map}", markup=False)
+    if json:
+        print_document(document)
+        return
+    print(trace_report(kernel) if trace else kernel_report(kernel, document))
+
+
+def _finished(file: Path, machine: GcnMachine) -> FinishedKernel:
+    """The kernel in a file, with its registers."""
+    from regweave.assembly.amd import FinishedKernel, Kernel
+    from regweave.assembly.amd.text import parse_kernel
+
+    if file.suffix != ".py":
+        return parse_kernel(read_file(file, _MOST_BYTES), machine).finish()
+    read_file(file, _MOST_BYTES)  # a better complaint than the interpreter's
+    make = runpy.run_path(str(file)).get("kernel")
+    made = make(machine) if callable(make) else None
+    if isinstance(made, Kernel):
+        return made.finish()
+    if isinstance(made, FinishedKernel):
+        return made
+    raise InputError(
+        "no kernel", where=str(file), expected="a function kernel(machine) that returns a Kernel"
+    )
+
+
+def _assembled(kernel: FinishedKernel, *, required: bool) -> tuple[bytes | None, dict[str, int] | None]:
+    """The object and its counts, which must be what the text declared; None without an assembler.
+
+    With `required` that is an error.
+    """
+    from regweave.devices.hip import assemble, read_counts, unsupported_reason
+
+    if not required and unsupported_reason() is not None:
+        return None, None
+    data = assemble(kernel.text, kernel.machine.target_id)
+    counts = read_counts(data, kernel.name)
+    demands, machine = kernel.demands, kernel.machine
+    declared = {
+        "vector registers": (counts.file, machine.registers_in_file(demands.vectors, demands.accumulators)),
+        "accumulation registers": (counts.accumulators, demands.accumulators),
+        "LDS bytes": (counts.lds_bytes, demands.lds_bytes),
+        "argument bytes": (counts.kernarg_bytes, demands.argument_bytes),
+    }
+    for what, (found, wanted) in declared.items():
+        if found != wanted:
+            raise VerificationError(f"the object has {found} {what}", where=kernel.name, expected=str(wanted))
+    return data, {
+        "vgpr_file": counts.file,
+        "sgpr_file": counts.scalar_file,
+        "accum_offset": counts.offset,
+        "vgpr": counts.vectors,
+        "agpr": counts.accumulators,
+        "sgpr": counts.scalars,
+        "lds_bytes": counts.lds_bytes,
+        "code_bytes": counts.code,
+    }

@@ -1,0 +1,136 @@
+"""A finished kernel for people and programs: its document, its report, and the trace of its operands.
+
+    >>> document = kernel_document(kernel, counts=None, object_bytes=None)
+    >>> document["registers"], document["occupancy"]
+    ({'vgpr': 81, 'sgpr': 5, 'agpr': 0}, 3)
+
+`registers` are what the descriptor declares, `bound` what no assignment could do without. Where the kernel
+was assembled the object's own counts stand beside them (`object`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regweave.assembly.amd import FinishedKernel
+from regweave.assembly.amd.operands import Decision
+
+_SHORT = {"vector": "vgpr", "scalar": "sgpr", "accumulation": "agpr"}
+_RULES = {
+    "label": "a label: no register",
+    "keyword": "a reserved keyword: its predefined registers",
+    "name": "a name: looked up in the table of registers",
+    "known": "a known variable: its registers",
+    "new": "a new variable: as many registers as its constraint says",
+    "register": "a register by its number",
+    "number": "a number in the instruction",
+    "word": "a word of the instruction",
+}
+
+
+def kernel_document(
+    kernel: FinishedKernel, *, counts: dict[str, int] | None, object_bytes: int | None, trace: bool = False
+) -> dict[str, Any]:
+    """The kernel as a document; `counts` are those of its object, where one was made."""
+    demands = kernel.demands
+    profile = kernel.pressure.profile["vector"]
+    peak = max(range(len(profile)), key=profile.__getitem__)
+    document = {
+        "kernel": kernel.name,
+        "machine": kernel.machine.name,
+        "registers": {
+            "vgpr": demands.vectors,
+            "sgpr": demands.scalars,
+            "agpr": demands.accumulators,
+        },
+        "bound": {_SHORT[name]: least for name, least in kernel.bound.items()},
+        "map": register_places(kernel),
+        "pressure": {"peak": profile[peak], "at": kernel.program.describe(peak)},
+        "occupancy": kernel.occupancy,
+        "lds_bytes": demands.lds_bytes,
+        "argument_bytes": demands.argument_bytes,
+        "instructions": len(kernel.operations) + len(kernel.waits) + kernel.nops,
+        "mix": dict(kernel.mix),
+        "inner_loop": kernel.inner_loop(),
+        "waits_inserted": len(kernel.waits),
+        "nops_inserted": kernel.nops,
+        "object_bytes": object_bytes,
+        "object": counts,
+        "text": kernel.text,
+    }
+    if trace:
+        document["trace"] = [trace_entry(kernel, decision) for decision in kernel.decisions]
+    return document
+
+
+def register_places(kernel: FinishedKernel) -> dict[str, list[Any]]:
+    """Each variable's first register and how many; a second one of a name is called `name#2`."""
+    places: dict[str, list[Any]] = {}
+    for row in kernel.register_map.rows:
+        if row.register_class == "special":
+            continue
+        name, number = row.name, 1
+        while name in places:
+            number += 1
+            name = f"{row.name}#{number}"
+        places[name] = [row.registers[0], len(row.registers)]
+    return places
+
+
+def trace_entry(kernel: FinishedKernel, decision: Decision) -> dict[str, Any]:
+    """Which rule applied to an operand, what was registered, and where it ended up."""
+    variable = decision.variable
+    found = []
+    if variable is not None:
+        runs = kernel.registers
+        alike = [v for v in runs if v.name == variable.name and v.register_class == variable.register_class]
+        own = [variable] if variable in runs else alike
+        found = sorted({kernel.machine.run(runs[v]) for v in own})
+    return {
+        "operation": decision.operation,
+        "line": kernel.program.lines[decision.operation],
+        "operand": decision.text,
+        "rule": decision.rule,
+        "name": variable.name if variable is not None else None,
+        "demand": decision.demand,
+        "registers": found,
+    }
+
+
+def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
+    """The figures, the register map and the annotated instructions, as plain text."""
+    registers = document["registers"]
+    words = ", ".join(f"{count} {name}" for name, count in registers.items() if count)
+    least = ", ".join(f"{count} {name}" for name, count in document["bound"].items() if count)
+    lines = [
+        f"{kernel.name} for {kernel.machine.title}",
+        f"  registers   {words} (at least {least or 'none'})",
+        f"  occupancy   {document['occupancy']} of {kernel.machine.waves} waves per SIMD",
+        f"  LDS         {document['lds_bytes']} bytes, arguments {document['argument_bytes']} bytes",
+        f"  pressure    {document['pressure']['peak']} vector registers at {document['pressure']['at']}",
+        f"  inserted    {document['waits_inserted']} waits, {document['nops_inserted']} no-ops",
+        f"  {'instructions':<11} {', '.join(f'{n} {unit}' for unit, n in document['mix'].items() if n)}",
+    ]
+    loop = document["inner_loop"]
+    if loop is not None:
+        lines.append(
+            f"  inner loop  {loop['instructions']} instructions, {loop['fma_share']:.0%} multiply-adds, "
+            f"{loop['nops']} no-ops"
+        )
+    if document["object_bytes"] is not None:
+        lines.append(f"  object      {document['object_bytes']} bytes, its counts agree with the text")
+    return "\n".join([*lines, "", str(kernel.register_map), "", *kernel.body(annotate=True)])
+
+
+def trace_report(kernel: FinishedKernel) -> str:
+    """One line for each operand: the rule, what was registered, and its registers."""
+    lines, last = [], -1
+    for decision in kernel.decisions:
+        entry = trace_entry(kernel, decision)
+        if entry["operation"] != last:
+            last = entry["operation"]
+            lines.append(f"{last}: {entry['line']}")
+        registers = f": {entry['demand']} -> {' or '.join(entry['registers'])}" if entry["registers"] else ""
+        name = f" {entry['name']!r}" if entry["name"] not in (None, decision.text) else ""
+        lines.append(f"    {decision.text:<16} {_RULES[decision.rule]}{name}{registers}")
+    return "\n".join(lines)
