@@ -277,7 +277,10 @@ def _note(operation: Concrete, events: Events, time: int, i: int) -> str:
             events["scalar", "m0", ""] = event
         if instruction.name.startswith("s_setreg"):
             events["setreg", "", ""] = event
-    elif unit in ("global", "flat", "buffer") and not instruction.load:
+    elif instruction.load and unit in _MEMORY:
+        for register in operation.writes:
+            events["load", register, ""] = event
+    elif unit in ("global", "flat", "buffer"):
         for registers in operation.slots.values():
             if len(registers) > 2 and not registers[0].startswith("s"):
                 for register in registers:

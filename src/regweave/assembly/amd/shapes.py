@@ -11,7 +11,9 @@ says), the form that prints, allocation and proof understand, and where register
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from regweave.assembly.amd.lines import Operand
 from regweave.errors import AssemblyError
@@ -26,6 +28,7 @@ _WORDS = {"v": "a vector register", "s": "a scalar register", "a": "an accumulat
 #: DPP controls that may leave lanes without a source; the others find one for every lane.
 _OPEN_ENDED = ("row_shl", "row_shr", "wave_shl", "wave_shr", "row_bcast", "row_newbcast")
 _DPP = (*_OPEN_ENDED, "quad_perm", "row_ror", "row_mirror", "row_half_mirror", "wave_rol", "wave_ror")
+_PACKED = re.compile(r"v_pk_(\w+_f32|mov_b32)\Z")
 _INLINE = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"}
 
 
@@ -105,7 +108,8 @@ def make_shape(
     places, texts = [], []
     for number, (slot, given) in enumerate(zip(slots, bound, strict=True)):
         role = "+" if slot.role and partial and "v" in slot.letters else slot.role
-        places += _places(machine, number, role, given)
+        found = _places(machine, number, role, given)
+        places += _half(instruction, words, number, found) if not role else found
         texts.append(_text(role, given))
     for role, names in (("", instruction.reads), ("=", instruction.writes)):
         for name in names:
@@ -120,6 +124,25 @@ def make_shape(
     form = Form(instruction.name, pattern, kinds, {}, frozenset())
     masked = instruction.unit in ("vector", "shared", "global", "flat", "buffer")
     return Shape(instruction, form, tuple(places), words, masked, dpp)
+
+
+def _half(instruction: GcnInstruction, words: Sequence[str], number: int, places: list[Place]) -> list[Place]:
+    """What a packed f32 instruction reads of a pair: one of the two registers, if op_sel and op_sel_hi (by
+    default the low one for the low half, the high one for the high half) choose it for both halves."""
+    if not _PACKED.match(instruction.name) or not places:
+        return places
+    chosen = []
+    for name, default in (("op_sel:", 0), ("op_sel_hi:", 1)):
+        text = next((word.removeprefix(name) for word in words if word.startswith(name)), None)
+        bits = [int(bit) for bit in text.strip("[]").split(",")] if text else []
+        chosen.append(bits[number - 1] if number <= len(bits) else default)
+    (place,) = places
+    if chosen[0] != chosen[1]:
+        return places
+    if place.variable < 0:
+        return [replace(place, registers=place.registers[chosen[0] : chosen[0] + 1])]
+    first = place.first + chosen[0]
+    return [replace(place, first=first, stop=first + 1)]
 
 
 def _leaves_lanes(words: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from regweave.values import frozen
 _ALL = ("gfx906", "gfx90a", "gfx942")
 #: What a rule may speak of. Producers and consumers are groups of instructions (see `assembly.amd.groups`).
 PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix",
-             "wide_store")  # fmt: skip
+             "wide_store", "load")  # fmt: skip
 CONSUMERS = ("memory", "vector_memory", "lane_select", "readlane", "rwlane", "div_fmas", "dpp", "matrix",
              "valu", "valu_not_transcendental", "m0_reader", "getreg", "fma_f64", "valu_writer", "other_dot",
              "same_dot_ab", "other_dot_writer")  # fmt: skip
@@ -55,6 +55,7 @@ _DISTANCES = (
     Distance("valu", "vcc", "div_fmas", 4, _ALL, "a vector instruction wrote VCC"),
     Distance("valu", "exec", "dpp", 5, _ALL, "a vector instruction wrote EXEC"),
     Distance("valu", "vector", "dpp", 2, _ALL, "a vector instruction wrote what DPP moves"),
+    Distance("load", "vector", "dpp", 2, _ALL, "a load wrote what DPP moves"),
     Distance("scalar", "m0", "m0_reader", 1, _ALL, "a scalar instruction wrote M0"),
     Distance("setreg", "none", "getreg", 2, _ALL, "s_setreg has not arrived"),
     Distance("wide_store", "vector", "valu_writer", 1, _ALL[:2], "the store still reads its data"),
