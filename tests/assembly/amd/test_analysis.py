@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regweave.assembly import prove
 from regweave.assembly.amd import Kernel, Part
 from regweave.errors import AssemblyError, RegisterError
 from regweave.machines.amd.assembly import GFX90A, GFX906, GFX942
@@ -16,7 +15,6 @@ def kernel(machine=GFX906, **options) -> Kernel:
 
 def registers(k: Kernel) -> dict[str, str]:
     finished = k.finish()
-    assert prove(finished.listing) > 0
     return {variable.name: run[0] for variable, run in finished.registers.items()}
 
 
@@ -126,7 +124,6 @@ def test_a_long_lived_low_register_does_not_split_the_pool_in_vain():
         for at in range(4):
             k.emit("v_add_u32", keep, keep, Part(quad, at))
     finished = k.finish()
-    assert prove(finished.listing) > 0
     assert finished.used["vector"] <= 32
     assert finished.occupancy >= 8
 

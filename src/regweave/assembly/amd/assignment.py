@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
-from regweave.assembly.amd.kernel_program import KernelProgram
+from regweave.assembly.amd.kernel_program import KernelProgram, Touch
 from regweave.assembly.colouring import Interference, Registers, Stuck, colour, hardest_first, interfere
 from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
@@ -94,7 +95,28 @@ def _candidates(program: KernelProgram, flow: Flow) -> Iterator[tuple[Program, F
     yield program, flow
     finer = split(program, flow)
     if finer is not None:
+        finer = replace(finer, touches=_touches_on(program, finer))
         yield finer, solve(finer)
+
+
+def _touches_on(program: KernelProgram, finer: Program) -> list[list[Touch]]:
+    """The touches of a program on the variables that it was split into.
+
+    Those that stand in an operation are at the same place among its operands; the others are registers that
+    were named outright, which are never split.
+    """
+    pinned = {(variable.name, variable.pin): variable.id for variable in finer.variables}
+    found = []
+    for i, touches in enumerate(program.touches):
+        numbers = {old.id: new.id for old, new in zip(program.operands[i], finer.operands[i], strict=True)}
+        row = []
+        for touch in touches:
+            old = program.variables[touch.variable]
+            number = numbers.get(old.id, pinned.get((old.name, old.pin)))
+            assert number is not None, "splitting keeps every variable that an operation touches"
+            row.append(replace(touch, variable=number))
+        found.append(row)
+    return found
 
 
 def _orders(program: Program, flow: Flow, interference: Interference) -> Iterator[Sequence[int]]:

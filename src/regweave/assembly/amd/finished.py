@@ -20,9 +20,9 @@ from regweave.assembly.amd.descriptor import Demands, write_kernel
 from regweave.assembly.amd.distances import Gap, needed_gaps, nops, require_kept
 from regweave.assembly.amd.kernel_program import KernelProgram
 from regweave.assembly.amd.operands import Decision
+from regweave.assembly.amd.proof import prove_registers
 from regweave.assembly.amd.waits import Wait, needed_waits, require_written
 from regweave.assembly.flow import Flow
-from regweave.assembly.listing import Listing
 from regweave.assembly.maps import Pressure, RegisterMap, measure_pressure, register_map
 from regweave.assembly.variables import Variable
 from regweave.machines.amd.assembly.targets import GcnMachine
@@ -88,11 +88,6 @@ class FinishedKernel:
     def register_map(self) -> RegisterMap:
         """Registers and live range of every variable."""
         return register_map(self.program, self.flow, self.registers)
-
-    @property
-    def listing(self) -> Listing:
-        """The same as a listing, which `assembly.prove` can check."""
-        return Listing(self.name, "\n".join(self.body()), self.registers, self.program, self.flow)
 
     @property
     def occupancy(self) -> int:
@@ -163,6 +158,7 @@ class FinishedKernel:
 def finish_kernel(kernel: Kernel, assignment: Assignment) -> FinishedKernel:
     """Waits, distances and the descriptor's numbers of a kernel whose registers are chosen."""
     machine = kernel.whole_machine
+    prove_registers(assignment.program, assignment.flow, assignment.registers, kernel.given)
     operations = make_concrete(assignment.program, assignment.registers, machine)
     waits = needed_waits(operations, assignment.flow, machine.limits)
     if kernel.waits == "manual":

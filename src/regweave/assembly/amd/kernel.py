@@ -169,9 +169,8 @@ class Kernel(InstructionRecorder):
         falls = last not in self._controls or self._forms[last].control == "branch"
         if falls or last + 1 in self._labels.values():
             self.emit("s_endpgm")
-        given = self._given()
         program = self._kernel_program()
-        parts = solve_parts(program, given)
+        parts = solve_parts(program, self.given)
         check_conditions(program, parts)
         at_entry = [
             v for v in program.variables if parts.flow.live_at_entry >> parts.base[v.id] & (1 << v.count) - 1
@@ -184,7 +183,8 @@ class Kernel(InstructionRecorder):
         """Whether a variable holds what the processor puts into `register` when the kernel starts."""
         return register in self._homes
 
-    def _given(self) -> set[str]:
+    @property
+    def given(self) -> set[str]:
         """Registers that hold something when the kernel starts."""
         names = {*SPECIAL["exec"]}
         for keyword in self.whole_machine.keywords:
