@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regweave.devices import cpu
+from regweave.emitters import check_target, emit_trial
 from regweave.emitters.x86 import x86_listing
-from regweave.errors import UnsupportedError
+from regweave.errors import InputError, UnsupportedError
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
 from regweave.machines.x86 import AVX2, AVX512, supports
@@ -113,3 +114,12 @@ def test_other_machines_programs_are_refused():
         plan.emit("x86")
     with pytest.raises(UnsupportedError, match=r"CUDA.*no word for pick"):
         rearrange("avx512.rows:16", "avx512.columns:16", "avx512").emit("cuda")
+
+
+def test_targets_by_name():
+    assert check_target("x86") == "x86"
+    with pytest.raises(InputError, match=r"'x68'.*nearest: x86"):
+        check_target("x68")
+    program = rearrange("avx2.rows:8", "avx2.columns:8", "avx2").chosen.program
+    with pytest.raises(UnsupportedError, match="needs no kernel"):
+        emit_trial(program, "x86")

@@ -13,7 +13,7 @@ from regweave.emitters.hip import HIP
 from regweave.emitters.language import Language
 from regweave.emitters.opencl import OPENCL
 from regweave.emitters.printer import Printer
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.programs import Program
 
 LANGUAGES: dict[str, Language] = {"cuda": CUDA, "hip": HIP, "opencl": OPENCL}
@@ -46,6 +46,12 @@ def emit_trial(program: Program, language: str, *, name: str = "trial", converte
 
 
 def _printer(program: Program, language: str) -> Printer:
+    if language == "x86":
+        raise UnsupportedError(
+            "x86 needs no kernel around a function",
+            where=program.name,
+            fix="emit gives one that works on memory",
+        )
     return Printer(program, LANGUAGES[check_target(language)])
 
 
