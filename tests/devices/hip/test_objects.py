@@ -10,7 +10,7 @@ from regweave.assembly.amd import FinishedKernel, Kernel, Part
 from regweave.devices.hip.disassembler import disassemble, unsupported_reason
 from regweave.devices.hip.messagepack import unpack
 from regweave.devices.hip.objects import assemble, machine_code, read_counts
-from regweave.errors import AssemblyError, InputError
+from regweave.errors import AssemblyError, DeviceError, InputError
 from regweave.machines.amd.assembly import TARGETS, GcnMachine
 
 pytest.importorskip("ziglang")
@@ -68,8 +68,8 @@ def test_the_object_declares_what_the_text_uses(machine: GcnMachine):
 
 @pytest.mark.parametrize("machine", TARGETS.values(), ids=lambda m: m.name)
 def test_the_disassembly_is_the_text(machine: GcnMachine):
-    if unsupported_reason():
-        pytest.skip(str(unsupported_reason()))
+    if unsupported_reason(machine.name):
+        pytest.skip(str(unsupported_reason(machine.name)))
     kernel = tile(machine)
     read = disassemble(machine_code(assemble(kernel.text, machine.target_id)), machine.name)
     written = [line.strip() for line in kernel.body()]
@@ -79,6 +79,21 @@ def test_the_disassembly_is_the_text(machine: GcnMachine):
         return re.split(r"[\s,]+", re.sub(r"0x[0-9a-f]+", lambda m: str(int(m[0], 16)), line))
 
     assert list(map(normal, read)) == list(map(normal, written))
+
+
+@pytest.mark.parametrize(
+    ("library", "machine", "said"),
+    [
+        (None, "gfx942", "no shared LLVM"),
+        ((None, 15), "gfx942", "comes with LLVM 17, here is 15"),
+        ((None, 0), "gfx90a", "here is an unknown one"),
+        ((None, 99), "gfx1", "does not know gfx1"),
+    ],
+)
+def test_a_machine_that_llvm_does_not_know_is_an_error(monkeypatch, library, machine, said):
+    monkeypatch.setattr("regweave.devices.hip.disassembler._library", lambda: library)
+    with pytest.raises(DeviceError, match=said):
+        disassemble(bytes(8), machine)
 
 
 def test_the_assemblers_refusal_names_the_line():

@@ -86,8 +86,8 @@ def test_every_row_assembles_and_reads_back(machine: GcnMachine):
     lines = samples(machine)
     assert len(lines) > 1000
     code = machine_code(assemble("target:\n" + "\n".join(lines) + "\n", machine.target_id, link=False))
-    if unsupported_reason():
-        pytest.skip(str(unsupported_reason()))
+    if unsupported_reason(machine.name):
+        pytest.skip(str(unsupported_reason(machine.name)))
     back = disassemble(code, machine.name)
     assert len(back) == len(lines)
     wrong = [

@@ -3,8 +3,9 @@
     >>> disassemble(machine_code(data), "gfx906")
     ('s_load_dwordx2 s[0:1], s[0:1], 0x0', 's_endpgm')
 
-ziglang has an assembler but no disassembler. Any shared LLVM does (Debian's libLLVM from 15 on for gfx90a;
-gfx942 needs 17), and so does the one inside a Rust toolchain. It is spoken to through LLVM's C interface.
+ziglang has an assembler but no disassembler. A shared LLVM has one (Debian's libLLVM), and so has the one
+inside a Rust toolchain. It is spoken to through LLVM's C interface, which ends the process when it is asked
+for a machine that it does not know: so a table says from which release on each is read.
 """
 
 from __future__ import annotations
@@ -26,19 +27,30 @@ _PLACES = (
 )
 _VERSION = re.compile(r"libLLVM[-.](?:so\.)?(\d+)")
 _TEXT = 512
+#: The release of LLVM from which on every instruction of a machine is read (15 misses some of gfx90a).
+_SINCE = {"gfx906": 8, "gfx908": 10, "gfx90a": 17, "gfx942": 17, "gfx950": 20, "gfx1100": 15, "gfx1200": 18}
 
 
-def unsupported_reason() -> str | None:
-    """None if there is a disassembler, else why there is none."""
-    return None if _library() is not None else "no shared LLVM library with AMD's GPUs was found"
+def unsupported_reason(machine: str) -> str | None:
+    """None if instructions of `machine` can be read here, else why not."""
+    found = _library()
+    if found is None:
+        return "no shared LLVM library with AMD's GPUs was found"
+    if machine not in _SINCE:
+        return f"the disassembler does not know {machine}"
+    if found[1] < _SINCE[machine]:
+        here = found[1] or "an unknown one"
+        return f"the disassembler of {machine} comes with LLVM {_SINCE[machine]}, here is {here}"
+    return None
 
 
 def disassemble(code: bytes, machine: str) -> tuple[str, ...]:
-    """The instructions of `code`, one text each. DeviceError without an LLVM, or where it knows no `machine`;
-    bytes that are no instruction read `?`."""
-    library = _library()
-    if library is None:
-        raise DeviceError(str(unsupported_reason()), where="disassembler")
+    """The instructions of `code`, one text each. DeviceError without an LLVM that knows `machine`; bytes that
+    are no instruction read `?`."""
+    reason, opened = unsupported_reason(machine), _library()
+    if reason is not None or opened is None:
+        raise DeviceError(str(reason), where="disassembler")
+    library = opened[0]
     context = library.LLVMCreateDisasmCPU(b"amdgcn-amd-amdhsa", machine.encode(), None, 0, None, None)
     if not context:
         raise DeviceError(f"this LLVM cannot disassemble {machine}", where="disassembler")
@@ -54,9 +66,10 @@ def disassemble(code: bytes, machine: str) -> tuple[str, ...]:
 
 
 @lru_cache
-def _library() -> ctypes.CDLL | None:
-    """The newest LLVM that has the disassembler, opened and set up."""
-    paths = {path for place in _PLACES for path in glob.glob(os.path.expanduser(place))}
+def _library() -> tuple[ctypes.CDLL, int] | None:
+    """The newest LLVM that has the disassembler, opened and set up, and its release."""
+    places = [path for place in _PLACES for path in glob.glob(os.path.expanduser(place))]
+    paths = {os.path.realpath(path) for path in places}  # libLLVM.so is a link to a name with its release
     for path in sorted(paths, key=lambda path: (_version(path), path), reverse=True):
         try:
             library = ctypes.CDLL(path)
@@ -74,7 +87,7 @@ def _library() -> ctypes.CDLL | None:
             ctypes.c_size_t,
         ]  # fmt: skip
         library.LLVMDisasmDispose.argtypes = [ctypes.c_void_p]
-        return library
+        return library, _version(path)
     return None
 
 
