@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regweave.assembly import Builder, prove
+from regweave.assembly.flow import solve
 from regweave.assembly.splitting import split
 from regweave.errors import RegisterError, VerificationError
 from regweave.machines.instructions import Pattern
@@ -268,3 +269,19 @@ def test_masks_never_get_k0():
         b.emit("store_masked", b.at("out"), v, k)
     listing = b.finish()
     assert {listing.registers[k][0] for k in made} == {f"k{i}" for i in range(1, 8)}
+
+
+def test_code_that_nothing_reaches_is_split_too():
+    b = Builder(AVX512, name="k", arguments=("x",))
+    b.emit("return")
+    t = b.vector("t")
+    b.emit("add", t, t, t)
+    b.emit("store", b.at("x"), t)
+    b.emit("zero", t)
+    b.emit("store", b.at("x"), t)
+    b.emit("return")
+    program = b._program(b._arguments)
+    flow = solve(program)
+    finer = split(program, flow)
+    assert finer is not None
+    assert [v.name for v in finer.variables].count("t") == 2

@@ -35,6 +35,9 @@ def split(program: Program, flow: Flow) -> Program | None:
         current = {v: at_entry[number, v] for v in members(block.live_in & ~fixed)}
         for i in range(block.start, block.stop):
             used, born = program.uses[i] & ~fixed, program.defines[i] & ~fixed
+            for v in members(used):
+                if v not in current:  # nothing reaches this code, so nothing is live at its start
+                    current[v] = pieces.new(v)
             reads.append({v: current[v] for v in members(used)})
             for v in members(born & ~used):
                 current[v] = pieces.new(v)

@@ -104,7 +104,7 @@ def read_operand(text: str, *, bare: bool) -> Operand:
     if core == "off":
         return Operand("off", core)
     reference = _REFERENCE.match(core)
-    if reference is not None and (core.startswith("%") or (bare and not core[0].isdigit())):
+    if reference is not None and (core.startswith("%") or (bare and not core[0].isdecimal())):
         name, first, last = reference.groups()
         start = int(first or 0)
         stop = 0 if first is None else int(last or start) + 1

@@ -43,7 +43,7 @@ class Constraint:
                 f"constraint {text!r} cannot be read", expected="like 0:v4, 0:s4@8 or kernarg:s2=s0"
             )
         target, letter, count, alignment, register = match.groups()
-        if (register is not None) == target.isdigit():
+        if (register is not None) == target.isdecimal():
             raise AssemblyError(
                 f"constraint {text!r} mixes a number with a register, or a keyword with none",
                 expected="0:v4 for an operand, kernarg:s2=s0 for a reserved keyword",

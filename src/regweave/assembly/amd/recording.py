@@ -62,7 +62,7 @@ class InstructionRecorder(Recorder):
         self, variable: Variable, class_name: str, count: int, align: int, pin: str | None, *, named: bool
     ) -> Variable:
         step = self.machine.alignment(class_name[0], count) if class_name != "special" else 1
-        if pin is not None and pin[1:].isdigit() and int(pin[1:]) % step:
+        if pin is not None and pin[1:].isdecimal() and int(pin[1:]) % step:
             raise AssemblyError(
                 f"{variable.name!r} cannot be {count} registers from {pin} on",
                 where=self.machine.name,
@@ -105,7 +105,7 @@ class InstructionRecorder(Recorder):
             letters = _letters(instruction, number, len(texts))
             if letters == "l":
                 name = text.removeprefix("%")
-                if name.isdigit():
+                if name.isdecimal():
                     name = str(operands[int(name)])
                 label = check_label(name)
                 shown.append(label)
@@ -161,7 +161,7 @@ class InstructionRecorder(Recorder):
             text = str(self.arguments[place][1])
         read = read_operand(text, bare=bare)
         rule, variable, target = read.kind, None, read.text
-        if rule == "reference" and target.isdigit():
+        if rule == "reference" and target.isdecimal():
             if int(target) >= len(operands):
                 raise AssemblyError(
                     f"%{target} is bound to nothing", where=self.name, expected=f"{len(operands)} operands"

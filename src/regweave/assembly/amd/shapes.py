@@ -29,6 +29,7 @@ _WORDS = {"v": "a vector register", "s": "a scalar register", "a": "an accumulat
 _OPEN_ENDED = ("row_shl", "row_shr", "wave_shl", "wave_shr", "row_bcast", "row_newbcast")
 _DPP = (*_OPEN_ENDED, "quad_perm", "row_ror", "row_mirror", "row_half_mirror", "wave_rol", "wave_ror")
 _PACKED = re.compile(r"v_pk_(\w+_f32|mov_b32)\Z")
+_BITS = re.compile(r"\[[01](,[01])*\]\Z")
 _INLINE = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"}
 
 
@@ -134,6 +135,8 @@ def _half(instruction: GcnInstruction, words: Sequence[str], number: int, places
     chosen = []
     for name, default in (("op_sel:", 0), ("op_sel_hi:", 1)):
         text = next((word.removeprefix(name) for word in words if word.startswith(name)), None)
+        if text is not None and not _BITS.match(text):
+            raise AssemblyError(f"{name}{text} cannot be read", expected=f"like {name}[0,1]")
         bits = [int(bit) for bit in text.strip("[]").split(",")] if text else []
         chosen.append(bits[number - 1] if number <= len(bits) else default)
     (place,) = places
@@ -150,7 +153,7 @@ def _leaves_lanes(words: Sequence[str]) -> bool:
     masks = [word for word in words if word.startswith(("row_mask:", "bank_mask:"))]
     bounded = any(word.startswith("bound_ctrl") for word in words)
     open_ended = any(word.startswith(_OPEN_ENDED) for word in words) and not bounded
-    return open_ended or any(int(mask.partition(":")[2], 0) != 15 for mask in masks)
+    return open_ended or any(mask.partition(":")[2] not in ("0xf", "0xF", "15") for mask in masks)
 
 
 def _fits(slot: Slot, bound: Bound) -> bool:

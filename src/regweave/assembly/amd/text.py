@@ -121,7 +121,7 @@ def _set(reader: _Reader, word: str, rest: str) -> None:
         reader.settings["waits"] = rest
         return
     numbers = rest.split()
-    if not all(number.isdigit() for number in numbers) or len(numbers) not in (
+    if not all(number.isdecimal() and number.isascii() for number in numbers) or len(numbers) not in (
         (1, 2, 3) if word == "workgroup" else (1,)
     ):
         raise AssemblyError(
