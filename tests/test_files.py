@@ -55,3 +55,9 @@ def test_no_more_is_read_than_wanted(tmp_path):
     for name in ("a\0b", "a\ud800\udfff"):
         with pytest.raises(InputError, match="names no file"):
             read_file(tmp_path / name, 9)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_device_is_named():
+    with pytest.raises(OSError, match="/dev/full"):
+        write_file(Path("/dev/full"), "x" * 100)

@@ -38,7 +38,10 @@ def write_file(path: Path, text: str) -> None:
     What is no regular file (a pipe, /dev/stdout) is written to as it is. Raises OSError naming the file.
     """
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:  # of a full device, which does not know its name
+            raise OSError(error.errno, error.strerror, str(path)) from None
         return
     path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")

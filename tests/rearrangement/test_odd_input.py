@@ -206,3 +206,22 @@ def test_names_of_any_script_make_functions():
     named = replace(find_layout(C), name="é日本")
     code = regweave.rearrange(named, A).emit()
     assert "void regweave__to_mma_m16n8k8_tf32_A_fold(" in code
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "e5m2"])
+def test_a_source_may_hold_more_than_is_needed(dtype):
+    elements = np.arange(32)[:, None]
+    twice = Layout("twice", (1, 32), dtype, np.hstack([elements, elements ^ 1]))
+    plan = regweave.rearrange(twice, Layout("once", (1, 32), dtype, elements ^ 3), "sm_80", "exchange")
+    assert np.array_equal(plan.apply(twice.table), plan.destination.table)
+    often = Layout("often", (1, 2), dtype, np.tile([[0, 1]], (2, 16)))
+    plan = regweave.rearrange(often, Layout("once", (1, 2), dtype, [[1], [0]]), "sm_80", "exchange")
+    assert np.array_equal(plan.apply(often.table), plan.destination.table)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 16, 32])
+def test_lanes_that_sit_out_touch_nobody_s_words(lanes):
+    table = np.arange(lanes * 8).reshape(lanes, 8)
+    source, destination = (Layout(n, (lanes, 8), "f16", t) for n, t in (("s", table), ("d", table[:, ::-1])))
+    plan = regweave.rearrange(source, destination, "sm_80", "single-lane")
+    assert np.array_equal(plan.apply(table), table[:, ::-1])

@@ -45,7 +45,7 @@ def coloured_matrix(words: Words, group: Group, *, remote_only: bool) -> Coordin
 def _register_blocks(edges: Sequence[Edge]) -> list[list[int]]:
     """Edges by connected registers: blocks are scheduled apart, so that none offers another's registers."""
     graph = rustworkx.PyGraph(multigraph=False)
-    registers = 1 + max(edge.keep for edge in edges)
+    registers = 1 + max(max(edge.word, edge.keep) for edge in edges)
     graph.add_nodes_from(range(2 * registers))
     graph.add_edges_from_no_data(sorted({(edge.word, registers + edge.keep) for edge in edges}))
     block_of = {

@@ -39,6 +39,8 @@ def linear_matrix(words: Words, group: Group) -> CoordinationMatrix | None:
     """The cheapest schedule of this kind; None if the relation is not linear or no phi tried works."""
     lanes, registers = len(group.lanes), len(group.registers)
     edges = group_edges(words, group)
+    if len(edges) < lanes * registers:  # some slots need nothing
+        return None
     peers = np.array([edge.peer for edge in edges]).reshape(lanes, registers)
     offered = np.array([edge.word for edge in edges]).reshape(lanes, registers)
     if not (is_linear(peers) and is_linear(offered)):

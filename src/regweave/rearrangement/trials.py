@@ -54,11 +54,12 @@ def trial_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
 def own_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
     """Every lane permutes its own words in a column of its own: a bank for each lane, and no barrier."""
     unit = relation.destination.element_type.bits
-    sent = _slot_order(relation.source.items, relation.lanes, unit, machine.lanes)
+    items = over_threads(relation.items, machine)
+    # lanes that take no part have columns too, so that what they load belongs to nobody
+    sent = _slot_order(relation.source.items, len(items), unit, machine.lanes)
     sides = []
-    for addresses in (sent, sent[relation.peers, relation.items]):
-        over = over_threads(addresses, machine)
-        tried = (find_accesses(over, bits, unit) for bits in _WIDTHS if unit <= bits <= WORD)
+    for addresses in (sent, np.take_along_axis(sent, items, axis=1)):
+        tried = (find_accesses(addresses, bits, unit) for bits in _WIDTHS if unit <= bits <= WORD)
         sides.append(next((side for side in tried if side is not None), None))
     if sides[0] is None or sides[1] is None:
         return None
