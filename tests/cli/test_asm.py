@@ -68,7 +68,7 @@ def test_object_and_map(file, tmp_path, capfd):
     svg = drawn.read_text()
     assert svg.startswith("<svg ")
     assert "pair: v[1:2], operations 2 to 4" in svg
-    assert svg.count("<rect") > 20
+    assert svg.count("<rect") > 10
 
 
 def test_the_trace(file, capfd):

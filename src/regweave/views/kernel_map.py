@@ -5,6 +5,8 @@ Beside each class the pressure is drawn: how many registers hold something at ea
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from regweave.assembly.amd import FinishedKernel
 from regweave.assembly.maps import live_sets
 from regweave.assembly.variables import Variable
@@ -18,14 +20,15 @@ _CLASSES = ("vector", "accumulation", "scalar")
 def kernel_svg(kernel: FinishedKernel) -> str:
     """The register map of a finished kernel as one `<svg>` element."""
     canvas = Canvas(f"{kernel.name}: registers over time")
-    canvas.text(_LEFT, 18, f"{kernel.name} on {kernel.machine.title}", size=13, bold=True)
     count = len(kernel.operations)
     row = max(1.0, min(12.0, _LONGEST / max(count, 1)))
     colours: dict[str, str] = {}
     for variable in kernel.registers:
         colours.setdefault(variable.name, lane_colour(len(colours), 0.4))
-    left = float(_LEFT)
     spans = _spans(kernel)
+    for label, at in kernel.program.labels.items():
+        canvas.text(_LEFT, _TOP + at * row + 8, f"{label}:", size=10, faint=True)
+    left = canvas.right + 8 if kernel.program.labels else float(_LEFT)
     for name in _CLASSES:
         used = kernel.used[name]
         if not used:
@@ -37,6 +40,7 @@ def kernel_svg(kernel: FinishedKernel) -> str:
             first = variable.register_class.registers.index(run[0])
             for start, stop in spans.get(variable, ()):
                 hint = f"{variable.name}: {kernel.machine.run(run)}, operations {start} to {stop}"
+                fits = len(run) * _COLUMN > 7 * len(variable.name) and (stop - start + 1) * row > 13
                 canvas.box(
                     left + first * _COLUMN,
                     _TOP + start * row,
@@ -44,14 +48,17 @@ def kernel_svg(kernel: FinishedKernel) -> str:
                     (stop - start + 1) * row,
                     colours[variable.name],
                     hint,
+                    variable.name if fits else "",
                 )
         left += used * _COLUMN + 6
         profile = kernel.pressure.profile[name]
-        for i, held in enumerate(profile):
+        for held, stretch in groupby(range(count), key=profile.__getitem__):
+            first, *rest = stretch
             width = _PRESSURE * held / max(*profile, 1)
-            hint = f"{kernel.program.describe(i)}: {held} live"
-            canvas.box(left, _TOP + i * row, width, row, "#d9d9d9", hint)
+            hint = f"{held} live from {kernel.program.describe(first)}"
+            canvas.box(left, _TOP + first * row, width, (1 + len(rest)) * row, "#d9d9d9", hint)
         left += _PRESSURE + _GAP
+    canvas.text(_LEFT, 18, f"{kernel.name} on {kernel.machine.title}", size=13, bold=True)
     return canvas.svg()
 
 

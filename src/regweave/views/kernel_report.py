@@ -51,6 +51,7 @@ def kernel_document(
         "argument_bytes": demands.argument_bytes,
         "instructions": len(kernel.operations) + len(kernel.waits) + kernel.nops,
         "mix": dict(kernel.mix),
+        "issue_clocks": kernel.issue_clocks(),
         "inner_loop": kernel.inner_loop(),
         "waits_inserted": len(kernel.waits),
         "nops_inserted": kernel.nops,
@@ -115,7 +116,7 @@ def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
     if loop is not None:
         lines.append(
             f"  inner loop  {loop['instructions']} instructions, {loop['fma_share']:.0%} multiply-adds, "
-            f"{loop['nops']} no-ops"
+            f"{loop['nops']} no-ops, {loop['issue_clocks']} clocks to issue"
         )
     if document["object_bytes"] is not None:
         lines.append(f"  object      {document['object_bytes']} bytes, its counts agree with the text")

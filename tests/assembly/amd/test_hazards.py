@@ -296,6 +296,7 @@ def test_accumulators_that_only_feed_themselves_need_no_nops():
     inner = finished.inner_loop()
     assert inner is not None
     assert inner["nops"] == 0
+    assert inner["issue_clocks"] == 4 * 8 * 4 + 3 * 4
     assert finished.gaps[max(finished.gaps)].states == 11 - 3  # three scalar instructions stand between
 
 

@@ -12,6 +12,7 @@ from regweave.errors import AssemblyError
 from regweave.machines.amd.assembly import GFX90A, GFX906, GFX942, GcnMachine
 from regweave.machines.amd.assembly.hazards import hazards_of
 from regweave.machines.amd.assembly.table import GcnInstruction, Slot, make_table
+from regweave.machines.amd.assembly.timing import issue_clocks
 
 pytest.importorskip("ziglang")
 
@@ -143,6 +144,15 @@ def test_distances_from_a_matrix_result_to_its_reader_are_the_measured_ones(mach
 )  # fmt: skip
 def test_occupancy_of_gfx906(numbers, waves):
     assert GFX906.occupancy(**numbers) == waves
+
+
+@pytest.mark.parametrize(
+    ("machine", "name", "clocks"),
+    [("gfx906", "v_fma_f32", 4), ("gfx906", "v_exp_f32", 16), ("gfx906", "v_fma_f64", 8),
+     ("gfx90a", "v_fma_f64", 4), ("gfx942", "v_mul_lo_u32", 16), ("gfx942", "v_mfma_f32_32x32x8_f16", 32), ("gfx906", "s_mov_b32", 4)],
+)  # fmt: skip
+def test_clocks_for_issue(machine, name, clocks):
+    assert issue_clocks(make_table(machine)[name], machine) == clocks
 
 
 def test_accumulators_share_the_file_from_a_multiple_of_four():

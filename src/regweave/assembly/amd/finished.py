@@ -26,6 +26,7 @@ from regweave.assembly.flow import Flow
 from regweave.assembly.maps import Pressure, RegisterMap, measure_pressure, register_map
 from regweave.assembly.variables import Variable
 from regweave.machines.amd.assembly.targets import GcnMachine
+from regweave.machines.amd.assembly.timing import issue_clocks
 from regweave.values import frozen
 
 if TYPE_CHECKING:
@@ -126,8 +127,23 @@ class FinishedKernel:
             lines.append(f"  {operation.text}{remark}")
         return lines
 
+    def issue_clocks(self, first: int = 0, last: int | None = None) -> int:
+        """Clocks that issuing operations `first` to `last` takes a wave, each once, with what was inserted.
+
+        An estimate that knows nothing of waiting."""
+        last = len(self.operations) - 1 if last is None else last
+        clocks = 0
+        for i in range(first, last + 1):
+            instruction = self.operations[i].instruction
+            states = self.gaps[i].states if i in self.gaps else 0
+            if instruction.name == "s_nop":
+                states += int(self.operations[i].text.partition(" ")[2], 0)
+            clocks += issue_clocks(instruction, self.machine.name) + 4 * (states + (i in self.waits))
+        return clocks
+
     def inner_loop(self) -> Mapping[str, float] | None:
-        """The longest loop without another inside: instructions, the share of multiply-adds, no-ops in it."""
+        """The longest loop without another inside: instructions, the share of multiply-adds, no-ops in it,
+        and clocks for issuing it once."""
         loops = []
         for i, target in self.program.controls.items():
             at = None if target is None else self.program.labels[target]
@@ -148,7 +164,12 @@ class FinishedKernel:
             count += 1 + len(inserted)
             fillers += sum("s_nop" in line for line in inserted) + (name == "s_nop")
             products += _MULTIPLY.match(name) is not None
-        return {"instructions": count, "fma_share": products / count, "nops": fillers}
+        return {
+            "instructions": count,
+            "fma_share": products / count,
+            "nops": fillers,
+            "issue_clocks": self.issue_clocks(first, last),
+        }
 
     def _inserted(self, i: int) -> list[str]:
         lines = [f"  {self.waits[i].text}"] if i in self.waits else []
