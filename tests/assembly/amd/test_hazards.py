@@ -104,6 +104,16 @@ def test_lds_comes_in_order():
     assert before(text, "v_add_f32") == ["s_waitcnt lgkmcnt(1)"]
 
 
+@pytest.mark.parametrize(
+    ("load", "count"), [("ds_read_b32 v{}, v1", 14), ("global_load_dword v{}, v1, s[8:9]", 62)]
+)
+def test_a_counter_that_may_be_full_is_waited_for_to_one_below(load, count):
+    loads = "\n".join(load.format(4 + i) for i in range(80))
+    text = lines(GFX906, LOADS + loads + "\nv_add_f32 v2, v4, v4")
+    (wait,) = before(text, "v_add_f32")
+    assert wait.endswith(f"cnt({count})")
+
+
 def test_flat_operations_belong_to_both_counters():
     text = lines(
         GFX906,

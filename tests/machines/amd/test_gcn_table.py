@@ -148,9 +148,16 @@ def test_occupancy_of_gfx906(numbers, waves):
 
 @pytest.mark.parametrize(
     ("machine", "name", "clocks"),
-    [("gfx906", "v_fma_f32", 4), ("gfx906", "v_exp_f32", 16), ("gfx906", "v_fma_f64", 8),
-     ("gfx90a", "v_fma_f64", 4), ("gfx942", "v_mul_lo_u32", 16), ("gfx942", "v_mfma_f32_32x32x8_f16", 32), ("gfx906", "s_mov_b32", 4)],
-)  # fmt: skip
+    [
+        ("gfx906", "v_fma_f32", 4),
+        ("gfx906", "v_exp_f32", 16),
+        ("gfx906", "v_fma_f64", 8),
+        ("gfx90a", "v_fma_f64", 4),
+        ("gfx942", "v_mul_lo_u32", 16),
+        ("gfx942", "v_mfma_f32_32x32x8_f16", 32),
+        ("gfx906", "s_mov_b32", 4),
+    ],
+)
 def test_clocks_for_issue(machine, name, clocks):
     assert issue_clocks(make_table(machine)[name], machine) == clocks
 

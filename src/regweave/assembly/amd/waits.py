@@ -68,9 +68,8 @@ class _Counter:
         return len(self.kinds) <= 1 and not self.kinds & {"scalar_memory", "flat"}
 
     def issue(self, kind: str, registers: Sequence[str], operation: int, limit: int) -> None:
-        self.entries = {
-            r: (k + 1, at) for r, (k, at) in self.entries.items() if k < limit or not self.ordered
-        }
+        # a full counter says nothing: from there on, wait for one less
+        self.entries = {r: (min(k + 1, limit - 1), at) for r, (k, at) in self.entries.items()}
         self.kinds.add(kind)
         for register in registers:
             self.entries[register] = (0, operation)
