@@ -75,6 +75,30 @@ def test_odd_values_are_narrowed(dtype, kind):
     assert np.signbit(found[0, 1])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("e4m3fnuz", ml_dtypes.float8_e4m3fnuz), ("e5m2fnuz", ml_dtypes.float8_e5m2fnuz)]
+)
+def test_types_without_special_values_are_narrowed(dtype, kind):
+    largest = float(ml_dtypes.finfo(kind).max)
+    values = np.array([[0.0, -0.0, np.nan, largest, -1e9, 0.9 * largest, 3e-5, -1.0]], dtype=np.float32)
+    numbers = np.arange(8).reshape(1, 8)
+    plan = rearrange(Layout("s", (1, 8), "f32", numbers), Layout("d", (1, 8), dtype, numbers), "gfx942")
+    wanted = np.clip(values, -largest, largest).astype(kind).astype(np.float32)
+    found = plan.apply(values)
+    assert np.array_equal(found, wanted, equal_nan=True)
+    assert found[0, 3] == largest
+    assert not np.signbit(found[0, 1])
+
+
+@pytest.mark.parametrize("strategy", ["shared", "exchange"])
+def test_elements_in_several_slots_move(strategy):
+    columns, rows = [(0, 1 << bit) for bit in range(5)], [(1 << bit, 0) for bit in range(4)]
+    twice = Layout.linear("twice", (16, 32), "f32", lane=[*rows, (0, 0)], item=columns)
+    once = Layout.linear("once", (16, 32), "f32", lane=columns, item=rows)
+    plan = rearrange(twice, once, "sm_80", strategy)
+    assert np.array_equal(plan.apply(twice.table), once.table)
+
+
 def test_a_fold_moves_nothing():
     plan = rearrange("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80", "fold")
     values = np.arange(128).reshape(32, 4)

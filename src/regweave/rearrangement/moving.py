@@ -32,8 +32,15 @@ _VIEWS: dict[str, tuple[type[np.generic], type[np.generic]]] = {
     "s8": (np.uint8, np.int8),
     "u8": (np.uint8, np.uint8),
 }
-# mantissa bits and exponent bias of types that NumPy lacks
-_FLOATS = {"bf16": (7, 127), "e4m3": (3, 7), "e5m2": (2, 15), "e4m3fnuz": (3, 8), "e5m2fnuz": (2, 16)}
+# mantissa bits and exponent bias of types that NumPy lacks, and which patterns are special: "ieee" those with
+# the largest exponent, "ones" those with all bits set, "zero" that of the negative zero
+_FLOATS = {
+    "bf16": (7, 127, "ieee"),
+    "e4m3": (3, 7, "ones"),
+    "e5m2": (2, 15, "ieee"),
+    "e4m3fnuz": (3, 8, "zero"),
+    "e5m2fnuz": (2, 16, "zero"),
+}
 
 
 def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[Any]:
@@ -60,7 +67,7 @@ def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[
     if destination.dtype in _VIEWS:
         whole, view = _VIEWS[destination.dtype]
         return found.astype(whole).view(view)
-    return _decoded(found, *_FLOATS[destination.dtype], destination.element_type.bits)
+    return _decoded(found.astype(np.int64), *_FLOATS[destination.dtype], destination.element_type.bits)
 
 
 def _words(values: NDArray[Any], source: Layout) -> NDArray[Any]:
@@ -77,10 +84,12 @@ def _words(values: NDArray[Any], source: Layout) -> NDArray[Any]:
 def came_from(program: Program, relation: Relation) -> NDArray[np.int64]:
     """`[lanes, items]` of the destination: the slot, lane * items + item, that the program filled each from.
 
-    The program must not convert anything.
+    Of slots that hold one element it is the first. The program must not convert anything.
     """
     source, destination = relation.source, relation.destination
-    numbers = np.arange(source.table.size).reshape(source.table.shape)
+    # several slots of one element hold one value: shared memory may be written by any of them
+    first = np.unique(source.table, return_index=True)[1]
+    numbers = first[source.table]
     step = min(source.element_type.bits, _DIGIT)
     found = np.zeros(destination.table.shape, dtype=np.int64)
     for shift in range(0, max(int(numbers.max()).bit_length(), 1), step):
@@ -94,18 +103,19 @@ def _run(program: Program, bits: NDArray[Any], source: Layout, destination: Layo
     return items_of(words[0], destination.element_type, destination.items)
 
 
-def _decoded(bits: NDArray[np.uint64], mantissa: int, bias: int, width: int) -> NDArray[np.float32]:
-    """The numbers that these patterns of a float type stand for; it may have no infinity."""
-    pattern = bits.astype(np.int64)
-    fields = width - 1 - mantissa
-    exponent, fraction = pattern >> mantissa & (1 << fields) - 1, pattern & (1 << mantissa) - 1
-    normal = exponent > 0
-    size = np.ldexp(
-        fraction + np.where(normal, 1 << mantissa, 0.0), np.maximum(exponent, 1) - bias - mantissa
-    )
-    top = exponent == (1 << fields) - 1
-    if mantissa == 3:
-        size = np.where(top & (fraction == 7), np.nan, size)
-    else:
+def _decoded(
+    pattern: NDArray[np.int64], mantissa: int, bias: int, special: str, width: int
+) -> NDArray[np.float32]:
+    """The numbers that these patterns of a float type stand for."""
+    negative, low = pattern >> (width - 1) & 1, pattern & (1 << (width - 1)) - 1
+    exponent, fraction = low >> mantissa, low & (1 << mantissa) - 1
+    whole = fraction + np.where(exponent > 0, 1 << mantissa, 0.0)
+    size = np.ldexp(whole, np.maximum(exponent, 1) - bias - mantissa)
+    if special == "ieee":
+        top = exponent == (1 << (width - 1 - mantissa)) - 1
         size = np.where(top, np.where(fraction == 0, np.inf, np.nan), size)
-    return np.where(pattern >> (width - 1) & 1, -size, size).astype(np.float32)
+    elif special == "ones":
+        size = np.where(low == (1 << (width - 1)) - 1, np.nan, size)
+    else:
+        size = np.where(pattern == 1 << (width - 1), np.nan, size)
+    return np.where(negative, -size, size).astype(np.float32)
