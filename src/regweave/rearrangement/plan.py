@@ -22,9 +22,10 @@ from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.matrix import CoordinationMatrix
+from regweave.rearrangement.matrix import CoordinationMatrix, preliminary_matrix
 from regweave.rearrangement.memory_contract import memory_comments
 from regweave.rearrangement.moving import moved
+from regweave.rearrangement.offers import Offers
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.rounds import RoundExpressions, round_expressions
@@ -42,22 +43,38 @@ _LANGUAGES = {"nvidia": "cuda", "amd": "hip", "x86": "x86"}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The chosen candidate among `candidates`, with everything that led to it.
-
-    `matrix` and `expressions` are those of the exchange, also where a cheaper strategy makes it
-    unnecessary; None and empty, like `group` and `preliminary`, where no exchange of whole registers
-    exists.
-    """
+    """The chosen candidate among `candidates`, which are those of `offers`, with all that led to it."""
 
     relation: Relation
     machine: WarpMachine
     conditions: Conditions
-    group: Group | None
-    preliminary: CoordinationMatrix | None
     chosen: Candidate
-    candidates: tuple[Candidate, ...]
-    matrix: CoordinationMatrix | None
+    offers: Offers
     forced: bool
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All candidates, written now unless they were before."""
+        return self.offers.candidates
+
+    @property
+    def group(self) -> Group | None:
+        """The group of whole registers that are exchanged; None where no exchange exists."""
+        problem = self.offers.problem
+        return None if isinstance(problem, str) else problem.group
+
+    @cached_property
+    def preliminary(self) -> CoordinationMatrix | None:
+        """The matrix in which every lane fills its registers in order; None where words are no registers."""
+        problem = self.offers.problem
+        if isinstance(problem, str) or problem.words is None:
+            return None
+        return preliminary_matrix(problem.words, problem.group)
+
+    @property
+    def matrix(self) -> CoordinationMatrix | None:
+        """H of the exchange, also where a cheaper strategy makes it unnecessary; None without one."""
+        return self.offers.shown(self.chosen).matrix
 
     @cached_property
     def expressions(self) -> tuple[RoundExpressions, ...]:

@@ -11,22 +11,22 @@ leave.
 
 from __future__ import annotations
 
+from functools import partial
+from operator import itemgetter
+
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.bounds import one_hop_minimum
-from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
+from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.conditions import Conditions, check_conditions
-from regweave.rearrangement.exchanges import exchange_candidates
-from regweave.rearrangement.matrix import preliminary_matrix
-from regweave.rearrangement.picking import pick_candidate
+from regweave.rearrangement.cost import Cost
+from regweave.rearrangement.offers import Offers
 from regweave.rearrangement.plan import Plan
-from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation, relate
 from regweave.rearrangement.request import read_request
-from regweave.rearrangement.shared import FORMS, shared_candidates
-from regweave.rearrangement.stepwise import stepwise_candidates
+from regweave.rearrangement.shared import FORMS
 from regweave.rearrangement.swap import FORMS as SWAP_FORMS
 from regweave.rearrangement.swap import swap_candidates
 
@@ -48,6 +48,7 @@ STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
 }
 
 SWAPS = ("swap", *SWAP_FORMS)
+_NOTHING = 0, False, 0
 
 
 def rearrange(
@@ -82,67 +83,62 @@ def rearrange(
             where=f"{request.source.name} -> {request.destination.name}",
             fix="name another machine",
         )
-    problem = find_problem(relation, request.machine.lanes)
-    direct, lean = exchange_candidates(request, problem)
-    most = lean.cost.instructions if lean.applies else None
-    in_steps = () if isinstance(problem, str) else stepwise_candidates(request, problem.relation, most)
-    candidates = (
-        identity_candidate(request, relation),
-        *fold_candidates(request, relation, surroundings),
-        *swap_candidates(source, destination, request, surroundings, asked=strategy in SWAPS),
-        direct,
-        lean,
-        *in_steps,
-        pick_candidate(request, relation),
-        *shared_candidates(request, relation.in_words),
-        Candidate("refuse", None, "kept apart: the result goes through memory"),
-    )
-    chosen = _choose(candidates, strategy, relation, request.machine)
-    carried_out = chosen.relation or relation
+    swaps = partial(swap_candidates, source, destination, request, surroundings, asked=strategy in SWAPS)
+    offers = Offers(request, relation, surroundings, swaps, all_steps=strategy == "steps")
+    chosen = _choose(offers, strategy, relation, request.machine)
     prove_candidate(chosen, relation)
-    shown = lean if chosen is lean or chosen in in_steps else direct
     return Plan(
-        carried_out,
-        request.machine,
-        surroundings,
-        None if isinstance(problem, str) else problem.group,
-        None
-        if isinstance(problem, str) or problem.words is None
-        else preliminary_matrix(problem.words, problem.group),
-        chosen,
-        candidates,
-        shown.matrix,
-        strategy != "auto",
+        chosen.relation or relation, request.machine, surroundings, chosen, offers, strategy != "auto"
     )
 
 
-def _choose(
-    candidates: tuple[Candidate, ...], strategy: str, relation: Relation, machine: WarpMachine
-) -> Candidate:
+def _choose(offers: Offers, strategy: str, relation: Relation, machine: WarpMachine) -> Candidate:
     """The cheapest of those that apply and were asked for, the simpler first; to refuse comes last.
 
     Who asks for an exchange gets one that meets the one-hop minimum of exchanges, if there is one; fused
     transposes and lane swaps do not count.
     """
     if strategy == "auto":
-        asked = [candidate for candidate in candidates if candidate.strategy != "refuse"]
-    else:
-        asked = [
-            candidate
-            for candidate in candidates
-            if (candidate.strategy, candidate.form) in STRATEGIES[strategy]
-        ]
+        return _cheapest(offers, machine)
+    wanted = STRATEGIES[strategy]
+    asked = [
+        candidate
+        for offer in offers.all
+        if any((offer.strategy, form) in wanted for form in offer.forms)
+        for candidate in offer.candidates
+        if (candidate.strategy, candidate.form) in wanted
+    ]
+    if strategy == "refuse":
+        return asked[0]
     applicable = [candidate for candidate in asked if candidate.applies]
     if applicable:
         most = one_hop_minimum(relation.in_words) if strategy == "exchange" else None
         few = [found for found in applicable if most is None or _hops(found) <= most]
-        return min(few or applicable, key=lambda candidate: _price(candidate, machine))
-    if strategy == "refuse":
-        return asked[0]
-    if strategy == "auto":
-        return Candidate("refuse", None, f"no strategy applies: {asked[-1].reason}")
-    raise UnsupportedError(f"strategy {strategy!r} does not apply: {asked[0].reason}", where="strategy",
+        return min(few or applicable, key=lambda found: _price(found.strategy, found.cost, machine))
+    reason = asked[0].reason if asked else "no sequence of moves of whole warps does it"
+    raise UnsupportedError(f"strategy {strategy!r} does not apply: {reason}", where="strategy",
                            fix="ask for another strategy, or for auto")  # fmt: skip
+
+
+def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
+    """The cheapest that applies; what cannot be it is not written."""
+    best: tuple[tuple[int, bool, int], int, Candidate] | None = None
+    numbered = [(place, offer) for place, offer in enumerate(offers.all) if offer.strategy != "refuse"]
+    for bounded in (False, True):
+        if best is not None and best[0] == _NOTHING:
+            break
+        some = [(place, offer) for place, offer in numbered if (offer.bound is not None) == bounded]
+        limits = [(_price(offer.strategy, offer.least, machine), place, offer) for place, offer in some]
+        for least, place, offer in sorted(limits, key=itemgetter(0, 1)):
+            if best is not None and (least, place) > best[:2]:
+                continue
+            for candidate in offer.candidates:
+                price = _price(candidate.strategy, candidate.cost, machine)
+                if candidate.applies and (best is None or (price, place) < best[:2]):
+                    best = price, place, candidate
+    if best is None:
+        return Candidate("refuse", None, f"no strategy applies: {offers.candidates[-2].reason}")
+    return best[2]
 
 
 def _hops(candidate: Candidate) -> int:
@@ -152,7 +148,6 @@ def _hops(candidate: Candidate) -> int:
     return candidate.cost.exchanges - fused
 
 
-def _price(candidate: Candidate, machine: WarpMachine) -> tuple[int, bool, int]:
+def _price(strategy: str, cost: Cost, machine: WarpMachine) -> tuple[int, bool, int]:
     """Instructions, then those without memory first, then issue slots."""
-    cost = candidate.cost
-    return cost.instructions, candidate.strategy == "shared", cost.slots(machine.costs)
+    return cost.instructions, strategy == "shared", cost.slots(machine.costs)

@@ -17,6 +17,7 @@ anyway.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
@@ -41,16 +42,19 @@ FORMS = ("whole-warp", "grouped", "single-lane")
 
 def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
     """The forms whole-warp, grouped and single-lane."""
+    return tuple(shared_candidate(request, relation, form) for form in FORMS)
+
+
+def shared_candidate(request: Request, relation: Relation, form: str) -> Candidate:
+    """One of FORMS."""
     machine, kind = request.machine, relation.destination.element_type
     if machine.shared_bytes == 0:
-        return _lost(f"{machine.name} has no shared memory")
+        return Candidate("shared", form, f"{machine.name} has no shared memory")
     if kind.bits > WORD:
-        return _lost(f"{relation.destination.dtype} elements take two registers each")
-    return _whole(request, relation), _grouped(request, relation), _single(request, relation)
-
-
-def _lost(reason: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate("shared", form, reason) for form in FORMS)
+        return Candidate("shared", form, f"{relation.destination.dtype} elements take two registers each")
+    write: dict[str, Callable[[Request, Relation], Candidate]]
+    write = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
+    return write[form](request, relation)
 
 
 def _whole(request: Request, relation: Relation) -> Candidate:

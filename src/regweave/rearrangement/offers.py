@@ -1,0 +1,187 @@
+"""What could carry a request out, each written as a program only when somebody needs it.
+
+A program of many registers takes longer to write than to rule out: a tf32 seam of 16 x 32 elements takes 16
+exchanges and 16 selects at least, and 14 instructions through shared memory. So every offer has a cost that
+none of its candidates can undercut, and who looks for the cheapest writes those that can still win:
+
+    >>> [(offer.strategy, offer.least.instructions) for offer in offers.all]
+    [('identity', 0), ('fold', 0), ('swap', 0), ('exchange', 32), ..., ('shared', 11), ('refuse', 0)]
+
+What every way must do at least: convert every element once; bring a lane what it lacks, a word at a time;
+choose, for each register that lanes fill from different ones, which it is; and in shared memory store and
+load everything, 16 bytes at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
+from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.cost import NO_COST, Cost
+from regweave.rearrangement.exchanges import exchange_candidates
+from regweave.rearrangement.picking import pick_candidate
+from regweave.rearrangement.problem import Problem, find_problem
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.request import Request
+from regweave.rearrangement.shared import FORMS, shared_candidate
+from regweave.rearrangement.stepwise import stepwise_candidates
+from regweave.rearrangement.swap import FORMS as SWAPS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ACCESS_BITS, _WORD_BITS = 128, 32
+# barriers of shared memory's forms, at least
+_BARRIERS: dict[str, int] = dict(zip(FORMS, (1, 3, 0), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """Candidates of one strategy, of one form or of several written together.
+
+    `bound` computes what none of them undercuts; without it that is nothing.
+    """
+
+    strategy: str
+    forms: tuple[str | None, ...]
+    write: Callable[[], tuple[Candidate, ...]]
+    bound: Callable[[], Cost] | None = None
+
+    @cached_property
+    def least(self) -> Cost:
+        """Instructions that each of the candidates takes at least."""
+        return NO_COST if self.bound is None else self.bound()
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The candidates, each with its program."""
+        return self.write()
+
+
+class Offers:
+    """All offers for one request, the simplest first; `swaps` writes those of the strategy swap.
+
+    Exchanges in steps that take more than one in rounds are left out, unless `all_steps` are wanted.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        relation: Relation,
+        conditions: Conditions,
+        swaps: Callable[[], tuple[Candidate, ...]],
+        *,
+        all_steps: bool = False,
+    ) -> None:
+        self._request, self._relation = request, relation
+        self._conditions, self._swaps, self._all_steps = conditions, swaps, all_steps
+
+    @cached_property
+    def all(self) -> tuple[Offer, ...]:
+        """The offers, in the order in which candidates are listed."""
+        request, relation = self._request, self._relation
+        refuse = Candidate("refuse", None, "kept apart: the result goes through memory")
+        return (
+            Offer("identity", (None,), lambda: (identity_candidate(request, relation),)),
+            Offer("fold", (None, "left"), lambda: fold_candidates(request, relation, self._conditions)),
+            Offer("swap", SWAPS, self._swaps),
+            Offer("exchange", ("direct",), lambda: (self._rounds[0],), lambda: self._least_hops),
+            Offer("exchange", ("lean",), lambda: (self._rounds[1],), lambda: self._least_hops),
+            Offer("exchange", ("steps",), self._in_steps, self._least_steps),
+            Offer("exchange", ("picks",), lambda: (pick_candidate(request, relation),)),
+            *(self._shared(form) for form in FORMS),
+            Offer("refuse", (None,), lambda: (refuse,)),
+        )
+
+    @cached_property
+    def problem(self) -> Problem | str:
+        """What an exchange has to do, or why none can."""
+        return find_problem(self._relation, self._request.machine.lanes)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All of them, written."""
+        return tuple(candidate for offer in self.all for candidate in offer.candidates)
+
+    def shown(self, chosen: Candidate) -> Candidate:
+        """The exchange in rounds that is shown beside the chosen candidate."""
+        lean = (chosen.strategy, chosen.form) in (("exchange", "lean"), ("exchange", "steps"))
+        return self._rounds[1 if lean else 0]
+
+    @cached_property
+    def _rounds(self) -> tuple[Candidate, Candidate]:
+        return exchange_candidates(self._request, self.problem)
+
+    def _in_steps(self) -> tuple[Candidate, ...]:
+        if isinstance(self.problem, str):
+            return ()
+        lean = None if self._all_steps else self._rounds[1]
+        most = lean.cost.instructions if lean is not None and lean.applies else None
+        return stepwise_candidates(self._request, self.problem.relation, most)
+
+    def _shared(self, form: str) -> Offer:
+        request, relation = self._request, self._relation.in_words
+        return Offer(
+            "shared",
+            (form,),
+            lambda: (shared_candidate(request, relation, form),),
+            lambda: replace(self._least_accesses, barriers=_BARRIERS[form]),
+        )
+
+    @cached_property
+    def _least_accesses(self) -> Cost:
+        """Of a passage through shared memory, without barriers."""
+        relation = self._relation.in_words
+        source, destination = relation.source, relation.destination
+        bits = destination.element_type.bits
+        stores = -(-source.elements * bits // (_ACCESS_BITS * relation.lanes))
+        needed = destination.items if destination.bijective else _most_different(destination.table)
+        loads = -(-needed * bits // _ACCESS_BITS)
+        return Cost(logic=1, shared_stores=stores, shared_loads=loads, converts=_converts(relation),
+                    shared_words=stores + loads)  # fmt: skip
+
+    @cached_property
+    def _least_hops(self) -> Cost:
+        """Of an exchange in rounds."""
+        relation = self._relation.in_words
+        choices = _choices(relation) if relation.replicated is None else 0
+        return replace(self._least_steps(), selects=choices)
+
+    def _least_steps(self) -> Cost:
+        """Of any exchange; fused instructions choose too."""
+        relation = self._relation.in_words
+        bits = min(layout.element_type.bits for layout in (relation.source, relation.destination))
+        remote = relation.peers != np.arange(relation.lanes)[:, None]
+        if relation.destination.bijective:
+            lacking = int(remote.sum(axis=1).max())
+        else:
+            lacking = _most_different(np.where(remote, relation.destination.table, -1)) - 1
+        return Cost(exchanges=max(-(-lacking * bits // _WORD_BITS), 0), converts=_converts(relation))
+
+
+def _converts(relation: Relation) -> int:
+    """Conversions of two elements each, at least."""
+    return 0 if relation.packing is None else -(-relation.source.elements // (2 * relation.lanes))
+
+
+def _most_different(table: NDArray[np.int64]) -> int:
+    """The most different numbers in a row."""
+    ordered = np.sort(table, axis=1)
+    return int((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1).max()) + 1
+
+
+def _choices(relation: Relation) -> int:
+    """Selects or byte permutes of a bijection, at least.
+
+    A register that lanes fill from different places of registers is chosen in the end, and what is chosen
+    for one, a word in every lane, is nothing of another's.
+    """
+    size = relation.destination.element_type.per_register
+    differ = (relation.items != relation.items[0]).any(axis=0)
+    return int(np.logical_or.reduceat(differ, np.arange(0, len(differ), size)).sum())
