@@ -18,9 +18,12 @@ from pathlib import Path
 import pytest
 
 from regweave import RegweaveError
+from regweave.devices.opencl import load_runtime
 from regweave.settings import CODE_VARIABLE
 
 os.environ[CODE_VARIABLE] = "off"
+# before a test loads OpenVINO, whose libtbb is too old for it
+load_runtime()
 
 
 def pytest_addoption(parser):

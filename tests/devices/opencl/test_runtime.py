@@ -42,6 +42,12 @@ def test_an_empty_cache_is_enough(device, tmp_path):
     assert [path.read_text().strip() for path in written] == [str(runtime_library())]
 
 
+def test_openvino_may_come_second_but_not_first(device):
+    pytest.importorskip("openvino")
+    assert in_fresh_process("import openvino\n" + OPEN).startswith("the OpenCL runtime cannot be loaded: ")
+    assert in_fresh_process(OPEN + "\nimport openvino; openvino.Core()") == "None"
+
+
 def test_the_icd_file_appears_whole_and_once(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     first, other = vendors_folder(Path("/a/lib.so")), vendors_folder(Path("/b/lib.so"))

@@ -6,7 +6,7 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.devices.opencl.kernels import Kernel, Library, build
-    from regweave.devices.opencl.runtime import Runtime, open_runtime, unsupported_reason
+    from regweave.devices.opencl.runtime import Runtime, load_runtime, open_runtime, unsupported_reason
     from regweave.devices.opencl.trials import execute, execute_all
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "build",
     "execute",
     "execute_all",
+    "load_runtime",
     "open_runtime",
     "unsupported_reason",
 ]
@@ -23,6 +24,6 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     kernels=("Kernel", "Library", "build"),
-    runtime=("Runtime", "open_runtime", "unsupported_reason"),
+    runtime=("Runtime", "load_runtime", "open_runtime", "unsupported_reason"),
     trials=("execute", "execute_all"),
 )

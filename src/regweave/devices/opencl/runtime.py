@@ -13,6 +13,7 @@ before, by other code of the process, the platforms that it found then are all t
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import tempfile
@@ -62,9 +63,7 @@ def unsupported_reason() -> str | None:
 @cache
 def open_runtime() -> Runtime:
     """The processor with sub-groups of chosen size. DeviceError if pyopencl or the runtime is missing."""
-    library = runtime_library()
-    if library is not None:
-        os.environ.setdefault(VENDORS_VARIABLE, str(vendors_folder(library)))
+    load_runtime()
     try:
         import pyopencl
     except ImportError as error:
@@ -84,6 +83,26 @@ def open_runtime() -> Runtime:
         where=_searched(),
         fix=_INSTALL,
     )
+
+
+def load_runtime() -> None:
+    """Load this environment's runtime, if it has one, and tell OpenCL's loader of it.
+
+    A process has one `libtbb.so.12`, and the runtime needs a newer one than OpenVINO brings: of the two, the
+    runtime must be loaded first. DeviceError with the linker's words if it cannot be.
+    """
+    library = runtime_library()
+    if library is None:
+        return
+    os.environ.setdefault(VENDORS_VARIABLE, str(vendors_folder(library)))
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        raise DeviceError(
+            f"the OpenCL runtime cannot be loaded: {error}",
+            where=str(library),
+            fix="load it before OpenVINO or other code that brings an older libtbb (opencl.load_runtime())",
+        ) from error
 
 
 def runtime_library() -> Path | None:
