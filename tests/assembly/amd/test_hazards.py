@@ -168,6 +168,70 @@ def test_a_loop_waits_for_what_its_end_leaves_under_way():
     assert before(text, "v_add_f32 v5, v5") == ["s_waitcnt vmcnt(0)"]
 
 
+def test_what_only_the_first_round_waits_for_stands_before_the_loop():
+    text = lines(
+        GFX906,
+        SETUP
+        + """
+        s_load_dwordx2 s[8:9], s[0:1], 0
+        s_mov_b32 s4, 4
+        loop:
+        global_load_dword v4, v1, s[8:9]
+        v_add_f32 v5, v4, v4
+        s_sub_u32 s4, s4, 1
+        s_cmp_lg_u32 s4, 0
+        s_cbranch_scc1 loop
+        """,
+    )
+    assert text[text.index(".Lk_loop:") - 1] == "s_waitcnt lgkmcnt(0)"
+    assert before(text, "global_load") == []
+    assert before(text, "v_add_f32") == ["s_waitcnt vmcnt(0)"]
+
+
+def test_a_loop_that_is_jumped_to_is_waited_for_before_the_jump():
+    text = lines(
+        GFX906,
+        SETUP
+        + """
+        s_load_dwordx2 s[8:9], s[0:1], 0
+        s_mov_b32 s4, 4
+        s_branch loop
+        other:
+        s_endpgm
+        loop:
+        global_load_dword v4, v1, s[8:9]
+        s_sub_u32 s4, s4, 1
+        s_cmp_lg_u32 s4, 0
+        s_cbranch_scc1 loop
+        s_branch other
+        """,
+    )
+    assert before(text, "s_branch .Lk_loop") == ["s_waitcnt lgkmcnt(0)"]
+    assert before(text, "global_load") == []
+
+
+def test_a_wait_does_not_move_into_another_loop():
+    text = lines(
+        GFX906,
+        SETUP
+        + """
+        s_load_dwordx2 s[8:9], s[0:1], 0
+        v_mov_b32 v6, 0
+        first:
+        v_add_u32 v6, v6, 1
+        v_cmp_gt_u32 vcc, 9, v6
+        s_cbranch_vccnz first
+        second:
+        global_load_dword v4, v1, s[8:9]
+        v_add_u32 v6, v6, 1
+        v_cmp_gt_u32 vcc, 19, v6
+        s_cbranch_vccnz second
+        """,
+    )
+    assert before(text, "s_cbranch_vccnz .Lk_first") == []
+    assert before(text, "global_load") == ["s_waitcnt lgkmcnt(0)"]
+
+
 def test_waits_of_the_author_count():
     text = lines(
         GFX906, LOADS + "global_load_dword v4, v1, s[8:9]\ns_waitcnt vmcnt(0) & lgkmcnt(0)\nv_mov_b32 v5, v4"

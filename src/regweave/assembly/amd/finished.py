@@ -18,10 +18,11 @@ from regweave.assembly.amd.assignment import Assignment
 from regweave.assembly.amd.concrete import Concrete, make_concrete
 from regweave.assembly.amd.descriptor import Demands, write_kernel
 from regweave.assembly.amd.distances import Gap, needed_gaps, nops, require_kept
+from regweave.assembly.amd.hoisting import Placed, place_waits
 from regweave.assembly.amd.kernel_program import KernelProgram
 from regweave.assembly.amd.operands import Decision
 from regweave.assembly.amd.proof import prove_registers
-from regweave.assembly.amd.waits import Wait, needed_waits, require_written
+from regweave.assembly.amd.waits import needed_waits, require_written
 from regweave.assembly.flow import Flow
 from regweave.assembly.maps import Pressure, RegisterMap, measure_pressure, register_map
 from regweave.assembly.variables import Variable
@@ -45,7 +46,7 @@ class FinishedKernel:
     machine: GcnMachine
     assignment: Assignment
     operations: Sequence[Concrete]
-    waits: Mapping[int, Wait]
+    waits: Placed
     gaps: Mapping[int, Gap]
     demands: Demands
     decisions: Sequence[Decision]
@@ -109,7 +110,7 @@ class FinishedKernel:
     def mix(self) -> Mapping[str, int]:
         """Instructions by unit, what was inserted included."""
         counts = Counter(operation.instruction.unit for operation in self.operations)
-        counts["control"] += len(self.waits) + self.nops
+        counts["control"] += self.waits.count + self.nops
         return dict(sorted(counts.items()))
 
     def body(self, *, annotate: bool = False) -> list[str]:
@@ -125,6 +126,8 @@ class FinishedKernel:
             if annotate and i in self.program.comments:
                 remark += f"  ({self.program.comments[i]})"
             lines.append(f"  {operation.text}{remark}")
+            if i in self.waits.behind:
+                lines.append(f"  {self.waits.behind[i].text}")
         return lines
 
     def issue_clocks(self, first: int = 0, last: int | None = None) -> int:
@@ -138,7 +141,9 @@ class FinishedKernel:
             states = self.gaps[i].states if i in self.gaps else 0
             if instruction.name == "s_nop":
                 states += int(self.operations[i].text.partition(" ")[2], 0)
-            clocks += issue_clocks(instruction, self.machine.name) + 4 * (states + (i in self.waits))
+            clocks += issue_clocks(instruction, self.machine.name) + 4 * (
+                states + (i in self.waits.before) + (i in self.waits.behind)
+            )
         return clocks
 
     def inner_loop(self) -> Mapping[str, float] | None:
@@ -172,7 +177,7 @@ class FinishedKernel:
         }
 
     def _inserted(self, i: int) -> list[str]:
-        lines = [f"  {self.waits[i].text}"] if i in self.waits else []
+        lines = [f"  {self.waits.before[i].text}"] if i in self.waits.before else []
         return lines + ([f"  {line}" for line in nops(self.gaps[i].states)] if i in self.gaps else [])
 
 
@@ -181,10 +186,11 @@ def finish_kernel(kernel: Kernel, assignment: Assignment) -> FinishedKernel:
     machine = kernel.whole_machine
     prove_registers(assignment.program, assignment.flow, assignment.registers, kernel.given)
     operations = make_concrete(assignment.program, assignment.registers, machine)
-    waits = needed_waits(operations, assignment.flow, machine.limits)
     if kernel.waits == "manual":
-        require_written(operations, waits, kernel.name)
-    gaps = needed_gaps(operations, assignment.flow, machine.hazards, waits)
+        missing = needed_waits(operations, assignment.flow, machine.limits)
+        require_written(operations, missing, kernel.name)
+    waits = place_waits(operations, assignment.flow, machine.limits)
+    gaps = needed_gaps(operations, assignment.flow, machine.hazards, waits.before)
     if kernel.waits == "manual":
         require_kept(operations, gaps, kernel.name)
     touched = {register for operation in operations for register in (*operation.reads, *operation.writes)}

@@ -16,7 +16,7 @@ Before a barrier all LDS operations must have happened, or other waves would see
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from regweave.assembly.amd.concrete import Concrete
@@ -94,10 +94,20 @@ class _Counter:
         return _Counter(dict(self.entries), set(self.kinds))
 
 
-def needed_waits(operations: Sequence[Concrete], flow: Flow, limits: tuple[int, int]) -> dict[int, Wait]:
+#: Ways from block to block on which a counter is waited for to the end.
+Drained = Mapping[tuple[int, int], str]
+
+
+def needed_waits(
+    operations: Sequence[Concrete],
+    flow: Flow,
+    limits: tuple[int, int],
+    drained: Drained = {},  # noqa: B006 - never changed
+) -> dict[int, Wait]:
     """The waits that are missing, by the operation before which each must stand.
 
-    Waits that are written in the program count. `limits` are the counters' highest values.
+    Waits that are written in the program count, and so do those on the ways in `drained`. `limits` are the
+    counters' highest values.
     """
     found: dict[int, Wait] = {}
     before: dict[int, dict[str, _Counter]] = {}
@@ -115,11 +125,14 @@ def needed_waits(operations: Sequence[Concrete], flow: Flow, limits: tuple[int, 
             else:
                 found[i] = wait
         for successor in block.successors:
+            left = {name: counter.copy() for name, counter in state.items()}
+            if (number, successor) in drained:
+                left[drained[number, successor]].wait(0)
             if successor not in before:
-                before[successor] = {name: counter.copy() for name, counter in state.items()}
+                before[successor] = left
                 todo.append(successor)
                 continue
-            changed = [before[successor][name].merge(state[name]) for name in COUNTERS]
+            changed = [before[successor][name].merge(left[name]) for name in COUNTERS]
             if any(changed):
                 todo.append(successor)
     return found
@@ -142,7 +155,7 @@ def _step(operation: Concrete, i: int, state: dict[str, _Counter], limits: dict[
     for name in COUNTERS:
         counter = state[name]
         in_order = name in own and counter.ordered and counter.kinds <= {kind}
-        for place in touched & counter.entries.keys():
+        for place in sorted(touched & counter.entries.keys()):
             if in_order and instruction.load and place not in operation.reads:
                 continue  # both loads arrive in their order: the second one wins
             k, at = counter.entries[place]
