@@ -1,6 +1,9 @@
 """`regweave doctor`: finds what is there, says what is not, never fails."""
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,13 @@ def test_the_table(capfd):
     out = capfd.readouterr().out
     for words in ("processor", "FMA peak", "cascades", "works", "numpy", "cache"):
         assert words in out
+
+
+def test_every_package_of_the_extras_is_named():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    asked = tomllib.loads(text)["project"]["optional-dependencies"]
+    for extra, names in doctor.EXTRAS.items():
+        assert {re.split(r"[^\w-]", line)[0] for line in asked[extra]} == set(names)
 
 
 def test_a_capability_that_fails_is_told_not_raised(monkeypatch):

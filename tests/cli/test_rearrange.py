@@ -1,12 +1,14 @@
 """`regweave rearrange` as a person and as a script see it."""
 
 import json
+import re
 
 import pytest
 
 from regweave.cli import main
 from regweave.layouts import to_document
 from regweave.machines.catalogue import find_layout
+from regweave.rearrangement import STRATEGIES
 
 C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
 
@@ -19,6 +21,12 @@ def test_the_worked_example_is_drawn(capfd):
         "f_0  =  0 2 1 3", "s_0  =  0 0 1 1", "exchange (direct) was asked for", "__shfl_sync",
     ):  # fmt: skip
         assert words in out
+
+
+def test_help_names_every_strategy(capfd):
+    assert main(["rearrange", "--help"]) == 0
+    words = set(re.findall(r"[\w-]+", capfd.readouterr().out))
+    assert {"auto", *STRATEGIES} <= words
 
 
 def test_json_is_one_document(capfd):

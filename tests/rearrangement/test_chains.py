@@ -35,6 +35,10 @@ def test_the_strategies_of_chains(products, machine, strategies, transposed):
     assert ("swap" in strategies) == any(turned)
 
 
+def test_a_chain_is_named_in_one_line():
+    assert repr(chain_layouts([F16, TF32], "sm_80")) == f"<ChainLayouts on sm_80: {F16}, {TF32}; seams fold>"
+
+
 @pytest.mark.parametrize(("dtype", "machine"), [("f16", "gfx942"), ("tf32", "sm_80"), ("f16", "gfx1200")])
 def test_the_cheapest_way_is_found(dtype, machine):
     """Against all orientations of all products, each seam planned by itself."""

@@ -79,6 +79,12 @@ def test_a_report_without_candidates_or_measurements_is_shown_too():
     assert "No chain of matrix products" in report_page(report)
 
 
+def test_medians_that_contradict_the_ratio_are_explained():
+    drifted = {**WHOLE, "baseline_ms": 50.5, "fused_ms": 52.7, "speedup": 1.07}
+    assert "50.50 -> 52.70 ms; disturbed" in drawn(report_table({**REPORT, "whole": drifted}))
+    assert "disturbed" not in drawn(report_table({**REPORT, "whole": {**drifted, "fused_ms": 47.2}}))
+
+
 def test_the_page_is_whole_and_escapes_names():
     page = report_page(REPORT)
     assert page.lstrip().startswith("<!doctype html>")

@@ -41,7 +41,7 @@ VERBS = {
         """Examples:
 
     regweave fuse model.onnx
-    regweave fuse model.onnx --threads 2 --dim batch=1 --dim 'x[3]=320' --out fused/
+    regweave fuse model.onnx --dim batch=1 --dim 'x[3]=320' --out fused/
     regweave fuse model.onnx --fuse MatMul_3,MatMul_5 --apart Conv_9 --json
     regweave fuse model.onnx --machine sm_80 --dtype tf32
 """,
@@ -51,8 +51,8 @@ VERBS = {
         """Examples:
 
     regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A
-    regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --strategy direct --json
-    regweave rearrange mma.m16n8k16.f16:C mma.m16n8k16.f16:B --machine sm_90a --emit opencl
+    regweave rearrange mma.m16n8k8.tf32:C mma.m16n8k8.tf32:A --strategy direct
+    regweave rearrange mma.m16n8k16.f16:C mma.m16n8k16.f16:B --emit opencl
     regweave rearrange mine.csv@f16 mma.m16n8k16.f16:A --out seam/
 """,
     ),

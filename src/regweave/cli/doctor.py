@@ -21,7 +21,7 @@ from regweave.errors import InputError, UnsupportedError
 
 BASE = ("numpy", "llvmlite", "onnx", "onnxruntime", "rustworkx")
 EXTRAS = {
-    "bench": ("torch", "openvino", "threadpoolctl"),
+    "bench": ("torch", "openvino", "threadpoolctl", "triton"),
     "amdgpu": ("ziglang",),
     "opencl": ("pyopencl", "intel-opencl-rt", "intel-cmplr-lib-rt"),
     "cuda": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm"),

@@ -51,7 +51,7 @@ def fuse_command(
     apart:
         NODE must stay out of every chain; may be given many times.
     strategy:
-        Force this strategy at every seam.
+        Force this strategy at every seam: identity or refuse; with --machine any of regweave rearrange.
     tune:
         Decide by measuring both forms of each candidate, not by the cost model alone.
     machine:

@@ -46,7 +46,8 @@ def rearrange_command(
         The machine, for example sm_90a or gfx942, or a TOML file of your own; by default the first that has
         both layouts.
     strategy:
-        auto for the cheapest, or the strategy to take; regweave rearrange without it lists all that apply.
+        auto for the cheapest; identity, fold, swap, exchange, shared or refuse; or a form: producer, consumer
+        (of swap); direct, lean, steps, picks (of exchange); whole-warp, grouped, single-lane (of shared).
     tile:
         ROWSxCOLUMNS to repeat the fragments to, or of pasted layouts that do not say their sizes; by default
         the smallest tile that both fill.

@@ -77,7 +77,7 @@ class ChainSeam:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChainLayouts:
     """The products of a chain with their layouts, and the seams between them (one fewer)."""
 
@@ -99,6 +99,11 @@ class ChainLayouts:
 
     def __str__(self) -> str:
         return self.explain()
+
+    def __repr__(self) -> str:
+        products = ", ".join(product.instruction.name for product in self.products)
+        seams = ", ".join(seam.strategy for seam in self.seams)
+        return f"<ChainLayouts on {self.machine.name}: {products}; seams {seams}>"
 
 
 class _Price(NamedTuple):

@@ -68,7 +68,10 @@ class Cost:
 
     def __str__(self) -> str:
         named = [(getattr(self, name), name.replace("_", " ")) for name in _RESOURCES]
-        return ", ".join(f"{count} {name}" for count, name in named if count) or "nothing"
+        words = (
+            f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in named if count
+        )
+        return ", ".join(words) or "nothing"
 
 
 NO_COST = Cost()

@@ -80,8 +80,12 @@ def read_request(
     full = [_fill(side, shape) if name else side for side, name in zip(sides, named, strict=True)]
     for side, name in zip(full, named, strict=True):
         if tile is not None and not name and side.shape != shape:
-            raise InputError(f"{side.name} lays out a {side.shape[0]} x {side.shape[1]} tile", where="tile",
-                             expected=f"{shape[0]} x {shape[1]}")  # fmt: skip
+            raise InputError(
+                f"{side.name} lays out a {side.shape[0]} x {side.shape[1]} tile",
+                where="tile",
+                expected=f"{shape[0]} x {shape[1]}, for only what is named in the catalogue is repeated",
+                fix="repeat it yourself (Layout.repeat), or write all of the tile into the file",
+            )
         if side.lanes > target.lanes and side.lanes % target.lanes:
             raise InputError(
                 f"{side.name} is spread over {side.lanes} lanes",

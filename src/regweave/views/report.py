@@ -132,7 +132,11 @@ def _cascade_cells(cascade: Mapping[str, Any]) -> list[Text]:
 
 def _whole_cells(whole: Mapping[str, Any]) -> list[Text]:
     before, after = whole.get("baseline_ms"), whole.get("fused_ms")
-    times = f"{before:.2f} -> {after:.2f} ms" if before is not None and after is not None else "not measured"
+    times = "not measured"
+    if before is not None and after is not None:
+        times = f"{before:.2f} -> {after:.2f} ms"
+        if (before - after) * ((whole.get("speedup") or 1) - 1) < 0:
+            times += "; disturbed: the ratio is that of runs side by side"
     return [
         Text.assemble(("whole model", "bold"), f"   {times}"),
         Text(""),
