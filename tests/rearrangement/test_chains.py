@@ -35,8 +35,10 @@ def test_the_strategies_of_chains(products, machine, strategies, transposed):
     assert ("swap" in strategies) == any(turned)
 
 
-def test_a_chain_is_named_in_one_line():
+def test_chains_and_plans_are_named_in_one_line():
     assert repr(chain_layouts([F16, TF32], "sm_80")) == f"<ChainLayouts on sm_80: {F16}, {TF32}; seams fold>"
+    plan = rearrange(f"{TF32}:C", f"{TF32}:A", "sm_80")
+    assert repr(plan) == f"<Plan {TF32}:C -> {TF32}:A on sm_80: fold, 4 moves>"
 
 
 @pytest.mark.parametrize(("dtype", "machine"), [("f16", "gfx942"), ("tf32", "sm_80"), ("f16", "gfx1200")])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _LANGUAGES = {"nvidia": "cuda", "amd": "hip", "x86": "x86"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The chosen candidate among `candidates`, which are those of `offers`, with all that led to it."""
 
@@ -215,6 +215,10 @@ class Plan:
             return self.to_svg()
         except UnsupportedError:  # too large to draw: a notebook then shows the text
             return None
+
+    def __repr__(self) -> str:
+        ends = f"{self.source.name} -> {self.destination.name}"
+        return f"<Plan {ends} on {self.machine.name}: {self.chosen.name}, {self.cost}>"
 
     def __str__(self) -> str:
         return self.draw()
