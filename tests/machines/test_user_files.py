@@ -111,6 +111,10 @@ BAD = {
         LINES + "lane = [[0, 1], [0, 2]]\nitem = [[1, 0], [1, 0], [2, 0]]",
         r"lane 0 item 2 holds \(1, 0\), as lane 0 item 1 does \(at .*layouts.x\); .*replicated = true",
     ),
+    "table with an overlap and a hole": (
+        LINES.replace("[4, 4]", "[2, 2]") + "elements = [[[0, 0], [0, 1]], [[0, 1], [1, 1]]]",
+        r"no slot holds element \(1, 0\); lane 1 item 0 holds \(0, 1\), as lane 0 item 1 does",
+    ),
     "hole": (LINES + "lane = [[0, 1], [0, 2]]\nitem = [[1, 0]]", r"no slot holds element \(2, 0\)"),
     "outside": (
         LINES + "lane = [[0, 1], [0, 2]]\nitem = [[1, 0], [4, 0]]",

@@ -99,7 +99,7 @@ class Layout:
         if not held.all():
             row, column = divmod(int(held.argmin()), columns)
             raise InputError(
-                f"no slot holds element ({row}, {column})",
+                f"no slot holds element ({row}, {column}){_held_again(table, columns)}",
                 where=where,
                 expected="every element of the tile in at least one slot",
             )
@@ -343,3 +343,16 @@ def _tile(shape: Any, where: str) -> tuple[int, int]:
             expected="at least one row and column, under 2^62 elements",
         )
     return rows, columns
+
+
+def _held_again(table: NDArray[np.int64], columns: int) -> str:
+    """Which slot holds what another one does, where there is one: it may be meant for what nobody holds."""
+    flat = table.ravel()
+    _, first = np.unique(flat, return_index=True)
+    again = np.setdiff1d(np.arange(flat.size), first)
+    if not again.size:
+        return ""
+    places = np.flatnonzero(flat == flat[again[0]])[:2]
+    (other, at), (lane, item) = (divmod(int(place), table.shape[1]) for place in places)
+    row, column = divmod(int(flat[again[0]]), columns)
+    return f"; lane {lane} item {item} holds ({row}, {column}), as lane {other} item {at} does"
