@@ -225,3 +225,29 @@ def test_lanes_that_sit_out_touch_nobody_s_words(lanes):
     source, destination = (Layout(n, (lanes, 8), "f16", t) for n, t in (("s", table), ("d", table[:, ::-1])))
     plan = regweave.rearrange(source, destination, "sm_80", "single-lane")
     assert np.array_equal(plan.apply(table), table[:, ::-1])
+
+
+def test_steps_that_do_not_exist_are_refused():
+    source = Layout("s", (8, 4), "f32", np.arange(32).reshape(32, 1))
+    with pytest.raises(UnsupportedError, match="'steps' does not apply: no sequence of moves"):
+        regweave.rearrange(source, replace(source, table=source.table * 5 % 32), strategy="steps")
+    assert regweave.rearrange(C, A, strategy="steps").form == "steps"
+
+
+def test_tables_of_addresses_are_looked_up_by_thread():
+    rng = np.random.default_rng(0)
+    within, crossing = rng.permutation(32), rng.integers(0, 2, 32)
+    table = np.concatenate([within + 32 * crossing, within + 32 * (1 - crossing)])[:, None]
+    source, destination = (
+        Layout(n, (8, 8), "f32", t) for n, t in (("s", table), ("d", np.sort(table, axis=0)))
+    )
+    plan = regweave.rearrange(source, destination, "sm_80", "shared")
+    assert np.array_equal(plan.apply(table), destination.table)
+
+
+def test_warps_that_hold_the_same_wait_for_one_another():
+    lanes = [(0, 1), (0, 2), (1, 0), (2, 0), (4, 0), (0, 0)]
+    source = Layout.linear("s", (8, 8), "f32", lane=lanes, item=[(0, 4)])
+    destination = Layout.linear("d", (8, 8), "f32", lane=[(0, 4), *lanes[:4], (0, 0)], item=[(4, 0)])
+    plan = regweave.rearrange(source, destination, "sm_80", "shared")
+    assert np.array_equal(plan.apply(source.table), destination.table)

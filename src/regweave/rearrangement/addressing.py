@@ -179,7 +179,7 @@ def _shifts(masks: Sequence[int]) -> tuple[Piece, ...]:
 
 def _lower(value: ThreadValue, builder: ProgramBuilder, thread: Value, machine: WarpMachine) -> Value:
     if value.pieces is None:
-        return lower_expression(synthesise(value.table.tolist(), 0xFFFFFFFF, machine.costs), builder)
+        return lower_expression(synthesise(value.table.tolist(), 0xFFFFFFFF, machine.costs), builder, thread)
     scale = _scale(value.pieces, machine)
     total: Value | None = None
     for piece in value.pieces:

@@ -130,17 +130,23 @@ def evaluate(expression: Expression, lanes: int) -> NDArray[np.uint32]:
     return _values(expression, lanes).copy()
 
 
-def lower_expression(expression: Expression, builder: ProgramBuilder) -> Value:
-    """Write `expression` into a program; parts that are there already are used again."""
+def lower_expression(expression: Expression, builder: ProgramBuilder, lane: Value | None = None) -> Value:
+    """Write `expression` into a program; parts that are there already are used again.
+
+    `lane` stands for the lane's number, where that is another one: a thread's in its block.
+    """
     if isinstance(expression, Lane):
-        return builder.step("lane")
+        return builder.step("lane") if lane is None else lane
     if isinstance(expression, Constant):
         return builder.constant(expression.value)
     if isinstance(expression, Select):
-        test = builder.step("test", (lower_expression(expression.condition, builder),), (expression.mask,))
-        sides = (lower_expression(side, builder) for side in (expression.when_true, expression.when_false))
+        tested = lower_expression(expression.condition, builder, lane)
+        test = builder.step("test", (tested,), (expression.mask,))
+        sides = [
+            lower_expression(side, builder, lane) for side in (expression.when_true, expression.when_false)
+        ]
         return builder.step("select", (test, *sides))
-    operands = [lower_expression(side, builder) for side in (expression.left, expression.right)]
+    operands = [lower_expression(side, builder, lane) for side in (expression.left, expression.right)]
     return builder.step(expression.opcode, operands)
 
 

@@ -144,8 +144,13 @@ def make_passage(
 
 def barrier_scope(relation: Relation, machine: WarpMachine) -> str:
     """Who waits for whom: the warp if every warp keeps to itself, else the block."""
-    warps = np.arange(relation.lanes) // machine.lanes
-    return "warp" if bool((relation.peers // machine.lanes == warps[:, None]).all()) else "block"
+    warps = np.arange(relation.lanes)[:, None] // machine.lanes
+    table = relation.source.table
+    first, last = np.full(relation.source.elements, relation.lanes), np.zeros(relation.source.elements, int)
+    np.minimum.at(first, table, warps)
+    np.maximum.at(last, table, warps)  # warps that hold one element store it in one place
+    own = (relation.peers // machine.lanes == warps).all() and (first == last).all()
+    return "warp" if bool(own) else "block"
 
 
 def stored_items(table: NDArray[np.int64]) -> list[int]:
