@@ -29,6 +29,14 @@ def test_help_names_every_strategy(capfd):
     assert {"auto", *STRATEGIES} <= words
 
 
+def test_help_fills_the_width(monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["rearrange", "--help"]) == 0
+    lines = [line.strip("│ ").strip() for line in capfd.readouterr().out.splitlines()]
+    at = lines.index("(mma.m16n8k8.tf32:C), another layout of the catalogue, a")
+    assert lines[at + 1].startswith("pasted Triton attribute")
+
+
 def test_json_is_one_document(capfd):
     assert main(["rearrange", C, A, "--json"]) == 0
     document = json.loads(capfd.readouterr().out)

@@ -18,6 +18,7 @@ from cyclopts import App, CycloptsError, Parameter
 from regweave import __version__
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
 from regweave.cli.output import PipeConsole
+from regweave.cli.reflow import ReflowingFormatter
 from regweave.errors import InputError, RegweaveError
 
 HELP = "Keep data in registers: fuse cascades of matrix products, plan moves between registers, measure."
@@ -114,6 +115,7 @@ def build_app() -> App:
         help=HELP,
         help_epilogue=EPILOGUE,
         help_format="plaintext",
+        help_formatter=ReflowingFormatter(),
         version=__version__,
         result_action="return_value",
         exit_on_error=False,
