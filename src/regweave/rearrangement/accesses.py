@@ -57,19 +57,21 @@ def find_accesses(
     columns = np.ascontiguousarray(addresses.T)
     wanted = range(len(columns)) if wanted is None else wanted
     times = [0] * len(columns) if steps is None else steps.tolist()
-    first: dict[tuple[int, bytes], int] = {}
-    same = {item: first.setdefault((times[item], columns[item].tobytes()), item) for item in wanted}
-    tables, items = [], []
-    for item in first.values():
-        column = columns[item]
-        if (column % bits).any():
-            continue
-        keys = ((times[item], (column + unit * place).tobytes()) for place in range(together))
-        row = [first.get(key, -1) for key in keys]
-        if -1 in row:
-            return None
-        tables.append(column // 8)
-        items.append(tuple(row))
+    # columns that differ by a constant have one shape
+    starts, shapes = columns[:, 0].tolist(), dict[bytes, int]()
+    moved = [shapes.setdefault(row.tobytes(), len(shapes)) for row in columns - columns[:, :1]]
+    places = list(zip(times, moved, starts, strict=True))
+    first: dict[tuple[int, int, int], int] = {}
+    same = {item: first.setdefault(places[item], item) for item in wanted}
+    aligned = (columns % bits == 0).all(axis=1).tolist()
+    items = []
+    for (time, shape, start), item in first.items():
+        if aligned[item]:
+            row = [first.get((time, shape, start + unit * place), -1) for place in range(together)]
+            if -1 in row:
+                return None
+            items.append(tuple(row))
     if sum(len(row) for row in items) != len(first):
         return None
-    return Accesses(bits, np.asarray(tables), tuple(items), tuple(times[row[0]] for row in items), same)
+    begins = [row[0] for row in items]
+    return Accesses(bits, columns[begins] // 8, tuple(items), tuple(times[item] for item in begins), same)

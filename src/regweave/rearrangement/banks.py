@@ -29,19 +29,36 @@ def conflicts(addresses: NDArray[np.int64], size: int, machine: WarpMachine, acc
 
     `addresses[access, thread]` in bytes, `size` bytes each; `access` is `load` or `store`.
     """
-    threads = addresses.shape[1]
+    bank, place, slots = _served(addresses, size, machine, access)
+    # each (access, phase, place) once; then how many places share a bank
+    keys = np.unique((bank // slots << 32 | place).ravel())
+    row, slot = keys >> 32, (keys & 0xFFFFFFFF) % slots
+    counts = np.bincount(row * slots + slot, minlength=slots)
+    counts = np.pad(counts, (0, -len(counts) % slots))
+    return int(np.maximum(counts.reshape(-1, slots).max(axis=1) - 1, 0).sum())
+
+
+def conflict_free(addresses: NDArray[np.int64], size: int, machine: WarpMachine, access: str) -> bool:
+    """Whether there are none: all that need a bank in one phase need the same place."""
+    bank, place, _ = _served(addresses, size, machine, access)
+    last = np.zeros(int(bank.max(initial=0)) + 1, dtype=np.int64)
+    last[bank] = place
+    return bool((last[bank] == place).all())
+
+
+def _served(
+    addresses: NDArray[np.int64], size: int, machine: WarpMachine, access: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Banks, counted through all phases of all accesses, places, and how many banks a phase has."""
     phases = np.asarray(_phases(machine.lanes, machine.shared_phase(access, size)))
-    phase = phases[np.arange(threads) % machine.lanes] + np.arange(threads) // machine.lanes * machine.lanes
+    different, number = np.unique(phases, return_inverse=True)
+    threads = np.arange(addresses.shape[1])
+    phase = number[threads % machine.lanes] + threads // machine.lanes * len(different)
     wide = max(size, 4)
     slots = machine.shared_banks * 4 // wide
     place = addresses // wide
-    # each (access, phase, place) once; then how many places share a bank
-    rows = np.arange(len(addresses))[:, None] * threads + phase
-    keys = np.unique((rows << 32 | place).ravel())
-    row, slot = keys >> 32, (keys & 0xFFFFFFFF) % slots
-    counts = np.bincount(row * slots + slot, minlength=len(addresses) * threads * slots)
-    worst = counts.reshape(-1, slots).max(axis=1)
-    return int(np.maximum(worst - 1, 0).sum())
+    rows = np.arange(len(addresses))[:, None] * (int(phase.max(initial=0)) + 1) + phase
+    return rows * slots + place % slots, place, slots
 
 
 def bank_conflicts(program: Program, machine: WarpMachine) -> int:

@@ -19,11 +19,15 @@ The identity is the fold that permutes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regweave.layouts import Layout, compose
 from regweave.rearrangement.relation import Relation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,12 @@ def find_fold(relation: Relation) -> Fold | None:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return None
+    others = [
+        np.sort(np.divmod(layout.table, layout.shape[1])[1 - axis], axis=1)
+        for layout in (relation.source, relation.destination)
+    ]
+    if not np.array_equal(others[0], others[1]):  # lanes that lack rows of their own
+        return None
     size = relation.destination.element_type.per_register if relation.packing is None else 1
     # whole registers first; then their parts, which byte permutes put together
     return next((fold for each in dict.fromkeys((size, 1)) if (fold := _fold(relation, axis, each))), None)
@@ -112,9 +122,15 @@ class _Search:
         there = np.divmod(destination.table, destination.shape[1])
         self.trues, self.positions = here[axis], there[axis]
         self.source_others, self.others = here[1 - axis], there[1 - axis]
-        self.size = size
+        self.size, self.axis = size, axis
+        # the source slot of each element
+        self.holders = np.argsort(source.table, axis=None).reshape(source.shape)
         self.items = np.full(destination.items, -1)
         self.settled = np.full(destination.shape[axis], -1)
+        # the slots at each position
+        ordered = np.argsort(self.positions, axis=None, kind="stable")
+        ends = np.cumsum(np.bincount(self.positions.ravel(), minlength=len(self.settled)))
+        self.slots_at = np.split(ordered, ends[:-1])
 
     def by_lowest_position(self) -> list[int]:
         """The destination items by the lowest position that each holds in any lane."""
@@ -124,6 +140,7 @@ class _Search:
         """The free source items for an open item, by the true index at its lowest position."""
         lane = int(self.positions[:, d].argmin())
         free = np.setdiff1d(np.arange(self.trues.shape[1]), self.items)
+        free = free[(self.source_others[:, free] == self.others[:, d][:, None]).all(axis=0)]
         return free[np.argsort(self.trues[lane, free], kind="stable")].tolist()
 
     def take(self, d: int, s: int) -> bool:
@@ -149,17 +166,31 @@ class _Search:
             if part != source_part or len(mates) != len(source_mates):
                 return False
             todo += zip(mates, source_mates, strict=True)
-            for lane, other in np.argwhere(np.isin(self.positions, fresh)).tolist():
-                if items[other] < 0:
-                    wanted = settled[self.positions[lane, other]], self.others[lane, other]
-                    found = np.flatnonzero(
-                        (self.trues[lane] == wanted[0]) & (self.source_others[lane] == wanted[1])
-                    )
-                    if not found.size:
-                        return False
-                    todo.append((other, int(found[0])))
+            if fresh.size:
+                follow = self._readers(fresh.tolist(), items, settled)
+                if follow is None:
+                    return False
+                todo += follow
         self.items, self.settled = items, settled
         return True
+
+    def _readers(
+        self, positions: list[int], items: NDArray[np.int64], settled: NDArray[np.int64]
+    ) -> list[tuple[int, int]] | None:
+        """The open items that hold one of these settled positions, and what each must then read.
+
+        None if a lane lacks it. One lane decides for each item; `take` looks at the others.
+        """
+        slots = np.concatenate([self.slots_at[position] for position in positions])
+        count = self.positions.shape[1]
+        readers, first = np.unique(slots % count, return_index=True)
+        unread = items[readers] < 0
+        readers, lanes = readers[unread], slots[first[unread]] // count
+        at = settled[self.positions[lanes, readers]], self.others[lanes, readers]
+        found = self.holders[at if self.axis == 0 else at[::-1]]
+        if bool((found // self.trues.shape[1] != lanes).any()):
+            return None
+        return list(zip(readers.tolist(), (found % self.trues.shape[1]).tolist(), strict=True))
 
     def _register(self, item: int) -> tuple[range, int]:
         """The items of an item's register, and which of them it is."""

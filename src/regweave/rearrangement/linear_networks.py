@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,13 @@ class _Layer:
 
 def cheapest_network(demands: NDArray[np.int64], inputs: int) -> Network:
     """The best network by algebra or by search; only by algebra where that works and a search takes long."""
+    outputs, lanes, pieces = demands.shape
+    return _cheapest((outputs, lanes, pieces), demands.astype(np.int64).tobytes(), inputs)
+
+
+@lru_cache(maxsize=512)
+def _cheapest(shape: tuple[int, int, int], content: bytes, inputs: int) -> Network:
+    demands = np.frombuffer(content, dtype=np.int64).reshape(shape)
     linear = linear_network(demands, inputs)
     if linear is not None and (len(demands) > _MOST_SEARCHED or linear.weight[1] <= _CHEAP):
         return linear

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -102,6 +102,13 @@ def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
     share intermediate words.
     Of networks with equally many nodes that with the fewest different choices by the lane is returned.
     """
+    outputs, lanes, pieces = demands.shape
+    return _find((outputs, lanes, pieces), demands.astype(np.int64).tobytes(), inputs)
+
+
+@lru_cache(maxsize=512)
+def _find(shape: tuple[int, int, int], content: bytes, inputs: int) -> Network:
+    demands = np.frombuffer(content, dtype=np.int64).reshape(shape)
     used = np.unique(demands[demands >= 0] // demands.shape[2]).tolist()
     best: Network | None = None
     splits: dict[_Key, _Split] = {}

@@ -21,7 +21,7 @@ import numpy as np
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.accesses import Accesses, find_accesses
 from regweave.rearrangement.addressing import Addresses, plan_addresses
-from regweave.rearrangement.banks import conflicts
+from regweave.rearrangement.banks import conflict_free
 from regweave.rearrangement.matrix_rows import RowSide, as_rows, has_matrices
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.swizzles import arrange
@@ -52,9 +52,9 @@ class Passage:
         """The addresses of the stores, then of the loads."""
         return plan_addresses([*self.stores.tables, *self.loads.tables])
 
-    def conflicts(self, machine: WarpMachine) -> int:
-        """Bank conflicts of all accesses."""
-        return conflicts(self.stores.tables, self.stores.bytes, machine, "store") + conflicts(
+    def conflict_free(self, machine: WarpMachine) -> bool:
+        """Whether no access has a bank conflict."""
+        return conflict_free(self.stores.tables, self.stores.bytes, machine, "store") and conflict_free(
             self.loads.tables, self.loads.bytes, machine, "load"
         )
 
@@ -81,7 +81,7 @@ class Choice:
     def offer(self, passage: Passage) -> None:
         """Take this one if it is better."""
         score = passage.instructions(self.relation), passage.bytes
-        if (self.best is None or score < self._score) and passage.conflicts(self.machine) == 0:
+        if (self.best is None or score < self._score) and passage.conflict_free(self.machine):
             self.best, self._score = passage, score
 
 
@@ -155,6 +155,8 @@ def barrier_scope(relation: Relation, machine: WarpMachine) -> str:
 
 def stored_items(table: NDArray[np.int64]) -> list[int]:
     """The items that together hold everything, each adding something."""
+    if int(np.bincount(table.ravel()).max()) == 1:
+        return list(range(table.shape[1]))
     seen: set[int] = set()
     kept = []
     for item, column in enumerate(table.T.tolist()):

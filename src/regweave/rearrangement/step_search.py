@@ -17,9 +17,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count, permutations
 
-from regweave.machines.gpu import WarpMachine
+from regweave.machines.gpu import StepCosts, WarpMachine
 from regweave.rearrangement.bit_maps import BitMap
 from regweave.rearrangement.bit_steps import (
     BitStep,
@@ -65,7 +66,14 @@ def find_walk(goal: BitMap, packed: bool, machine: WarpMachine, fused: bool) -> 
     `packed` says that which items share a word is free. With `fused`, the machine's transposes and lane swaps
     are used too; without, shuffles only.
     """
-    search = _Search(goal, machine, fused)
+    return _find(goal, packed, machine.costs, machine.exchanges, fused)
+
+
+@lru_cache(maxsize=1024)
+def _find(
+    goal: BitMap, packed: bool, costs: StepCosts, exchanges: frozenset[str], fused: bool
+) -> Walk | None:
+    search = _Search(goal, costs, exchanges, fused)
     number = count()
     heap = [(0, next(number), start, Walk(start, ())) for start in _starts(goal, packed)]
     seen: set[object] = set()
@@ -99,20 +107,18 @@ def _starts(goal: BitMap, packed: bool) -> list[Columns]:
 
 
 class _Search:
-    def __init__(self, goal: BitMap, machine: WarpMachine, fused: bool) -> None:
-        self.goal, self.machine, self.size = goal, machine, goal.bits
+    def __init__(self, goal: BitMap, costs: StepCosts, exchanges: frozenset[str], fused: bool) -> None:
+        self.goal, self.costs, self.size = goal, costs, goal.bits
         self.lane_mask = (1 << len(goal.lanes)) - 1
         self.part_mask = ((1 << len(goal.parts)) - 1) << len(goal.lanes)
         self.register_mask = (1 << self.size) - 1 & ~self.lane_mask & ~self.part_mask
         self.first_register = len(goal.lanes) + len(goal.parts)
-        self.fused = {bit for bit, name in _SWAPS.items() if fused and name in machine.exchanges}
-        self.transposes = (
-            fused and "movmatrix" in machine.exchanges and len(goal.lanes) == 5 and bool(goal.parts)
-        )
+        self.fused = {bit for bit, name in _SWAPS.items() if fused and name in exchanges}
+        self.transposes = fused and "movmatrix" in exchanges and len(goal.lanes) == 5 and bool(goal.parts)
 
     def cost(self, step: BitStep) -> int:
         """Instructions first, issue slots among equals; a few more steps count as much as one instruction."""
-        costs = self.machine.costs
+        costs = self.costs
         shuffles, selects, permutes = _INSTRUCTIONS[step.kind]
         if step.kind == "swap" and step.bits[0] in self.fused:
             shuffles, selects, permutes = _FUSED_SWAP

@@ -17,7 +17,7 @@ import numpy as np
 
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.accesses import Accesses, find_accesses
-from regweave.rearrangement.banks import conflicts
+from regweave.rearrangement.banks import conflict_free
 from regweave.rearrangement.passages import (
     WORD,
     Choice,
@@ -74,7 +74,7 @@ def _widest(
     wanted = stored_items(addresses) if access == "store" else None
     for bits in (width for width in _WIDTHS if width >= unit):
         found = find_accesses(over, bits, unit, wanted)
-        if found is not None and conflicts(found.tables, found.bytes, machine, access) == 0:
+        if found is not None and conflict_free(found.tables, found.bytes, machine, access):
             return found
     return None
 
