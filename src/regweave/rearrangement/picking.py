@@ -38,7 +38,9 @@ def pick_candidate(request: Request, relation: Relation) -> Candidate:
     """The exchange by picks, on a machine that has them; otherwise why not."""
     picks = request.machine.picks
     if picks is None:
-        return Candidate("exchange", "picks", f"{request.machine.name} picks nothing from two registers")
+        return Candidate(
+            "exchange", "picks", f"{request.machine.name} has no instruction that picks from two registers"
+        )
     relation = relation.in_words
     if relation.packing is not None or relation.lanes != picks.lanes:
         return Candidate("exchange", "picks", f"picks move the words of all {picks.lanes} lanes as they are")

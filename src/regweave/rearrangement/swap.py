@@ -53,7 +53,7 @@ def swap_candidates(
     Named operands only, for others have no instruction to transpose.
     """
     if not (asked or conditions.swap_allowed):
-        return _lost("whether a product may be computed transposed was not said")
+        return _lost("that a product may be computed transposed was not said (swap_allowed)")
     if not all(isinstance(side, str) and not is_notation(side) for side in (source, destination)):
         return _lost("only operands of named instructions can be computed transposed")
     other = _other_operand(str(destination))
