@@ -251,3 +251,14 @@ def test_warps_that_hold_the_same_wait_for_one_another():
     destination = Layout.linear("d", (8, 8), "f32", lane=[(0, 4), *lanes[:4], (0, 0)], item=[(4, 0)])
     plan = regweave.rearrange(source, destination, "sm_80", "shared")
     assert np.array_equal(plan.apply(source.table), destination.table)
+
+
+def test_rows_of_matrices_that_are_wanted_twice():
+    lane, item = [(0, 4), (0, 8), (0, 0), (0, 1), (0, 2)], [(0, 0), (0, 16), (0, 0)]
+    often = Layout.linear("d", (1, 32), "f64", lane=lane, item=item)
+    lanes = [(0, 10), (0, 0), (0, 2), (0, 1), (0, 4)]
+    once = Layout.linear("s", (1, 32), "f64", lane=lanes, item=[(0, 16)])
+    for strategy in ("auto", "shared"):
+        plan = regweave.rearrange(once, often, "sm_80", strategy)
+        assert {candidate.strategy for candidate in plan.candidates} >= {"shared", "exchange"}
+        assert np.array_equal(plan.apply(once.table), often.table)

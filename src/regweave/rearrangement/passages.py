@@ -131,6 +131,8 @@ def _in_order(sides: Sequence[Accesses | None], rows: Sequence[RowSide | None]) 
             wanted = (range(items[0] // size * size, items[0] // size * size + size) for items in side.items)
             if any(items != tuple(line) for items, line in zip(side.items, wanted, strict=True)):
                 return False
+            if any(item != moved for item, moved in side.same.items()):  # a row would have to be read twice
+                return False
     return True
 
 
