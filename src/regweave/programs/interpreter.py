@@ -9,12 +9,14 @@ Several warps run in lockstep, but an access to shared memory that no barrier or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.errors import InputError
+from regweave.programs.batches import Batch, find_batches
 from regweave.programs.fragments import multiply
 from regweave.programs.memories import MATRIX_ROWS, ROW_BYTES, Access, MemoryState
 from regweave.programs.opcodes import OPCODES
@@ -29,14 +31,16 @@ def run_program(
     words: NDArray[np.uint32] | None = None,
     memories: Mapping[str, NDArray[np.uint8]] | None = None,
     accesses: list[Access] | None = None,
+    blocks: int = 1,
 ) -> NDArray[np.uint32]:
     """`[threads, destination words]` of bit patterns from `[threads, source words]` of bit patterns.
 
-    A thread is a lane of one of the program's warps. `memories` are the bytes of its global memories, which
-    it changes; every access to shared memory is appended to `accesses`. Raises InputError if `words` or a
-    memory has another shape or type, VerificationError if the program misuses a memory.
+    A thread is a lane of one of the program's warps; `blocks` of them run side by side, each with shared
+    memory of its own. `memories` are the bytes of its global memories, which it changes; every access to
+    shared memory is appended to `accesses`. Raises InputError if `words` or a memory has another shape or
+    type, VerificationError if the program misuses a memory.
     """
-    run = _Run(program, words, memories or {}, accesses)
+    run = _Run(program, words, memories or {}, accesses, blocks)
     run.items(program.steps, np.ones(run.threads, dtype=np.bool_))
     results = [run.values[value.number] for value in program.results]
     return np.stack(results, axis=1) if results else np.empty((run.threads, 0), dtype=np.uint32)
@@ -49,9 +53,11 @@ class _Run:
         words: NDArray[np.uint32] | None,
         memories: Mapping[str, NDArray[np.uint8]],
         accesses: list[Access] | None,
+        blocks: int,
     ) -> None:
         self.program, self.accesses = program, accesses
-        self.threads = program.lanes * program.warps
+        self.threads = program.lanes * program.warps * blocks
+        self.batches: dict[int, list[Batch]] = {}
         shape = self.threads, program.source.words
         self.words = np.empty((self.threads, 0), dtype=np.uint32) if words is None else words
         if self.words.shape != shape or self.words.dtype != np.uint32:
@@ -69,19 +75,21 @@ class _Run:
                     expected=f"at least {memory.bytes} bytes as uint8",
                 )  # fmt: skip
         self.memories = {
-            memory.name: MemoryState(memory, self.threads, program.lanes, memories.get(memory.name))
+            memory.name: MemoryState(memory, program, blocks, memories.get(memory.name))
             for memory in program.memories
         }
         self.values: dict[int, Any] = {}
 
     def items(self, items: tuple[Item, ...], active: NDArray[np.bool_]) -> None:
-        for item in items:
-            if isinstance(item, Step):
-                self.step(item, active)
-            elif isinstance(item, When):
-                self.items(item.body, active & self.values[item.predicate.number])
-            else:
-                self.loop(item, active)
+        for straight, group in groupby(items, key=lambda item: isinstance(item, Step)):
+            if straight:
+                self.steps([item for item in group if isinstance(item, Step)], active)
+                continue
+            for item in group:
+                if isinstance(item, When):
+                    self.items(item.body, active & self.values[item.predicate.number])
+                elif isinstance(item, Loop):
+                    self.loop(item, active)
 
     def loop(self, loop: Loop, active: NDArray[np.bool_]) -> None:
         handed = [self.values[value.initial.number] for value in loop.carried]
@@ -93,6 +101,39 @@ class _Run:
             handed = [self.values[value.following.number] for value in loop.carried]
         for value, words in zip(loop.carried, handed, strict=True):
             self.values[value.result.number] = words
+
+    def steps(self, steps: Sequence[Step], active: NDArray[np.bool_]) -> None:
+        """Steps without structure, those of a batch at once."""
+        if id(steps[0]) not in self.batches:
+            self.batches[id(steps[0])] = find_batches(steps)
+        for batch in self.batches[id(steps[0])]:
+            if len(batch.steps) == 1 or not self.together(batch.steps, active):
+                for step in batch.steps:
+                    self.step(step, active)
+
+    def together(self, steps: Sequence[Step], active: NDArray[np.bool_]) -> bool:
+        """Take the steps of a batch at once; False if they must be taken one by one."""
+        first, values = steps[0], self.values
+        if first.opcode == "word":
+            found = self.words.T[[step.numbers[0] for step in steps]]
+            values.update((step.results[0].number, row) for step, row in zip(steps, found, strict=True))
+            return True
+        columns = zip(*(step.operands for step in steps), strict=True)
+        operands = tuple(np.concatenate([values[value.number] for value in column]) for column in columns)
+        meaning = OPCODES[first.opcode].meaning
+        if meaning is None:
+            if self.accesses is not None:
+                return False
+            results = self.memories[first.symbol].take_all(steps, operands, active)
+            if results is None:
+                return False
+        else:
+            result = meaning(operands, first.numbers)
+            results = result if isinstance(result, tuple) else (result,)
+        for at, result in enumerate(results):
+            rows = result.reshape(len(steps), -1)
+            values.update((step.results[at].number, row) for step, row in zip(steps, rows, strict=True))
+        return True
 
     def step(self, step: Step, active: NDArray[np.bool_]) -> None:
         operands = tuple(self.values[operand.number] for operand in step.operands)
@@ -111,7 +152,8 @@ class _Run:
             return np.full(self.threads, step.numbers[0], dtype=np.uint32)
         if step.opcode in ("lane", "thread"):
             threads = np.arange(self.threads, dtype=np.uint32)
-            return threads % np.uint32(self.program.lanes) if step.opcode == "lane" else threads
+            together = self.program.lanes * (1 if step.opcode == "lane" else self.program.warps)
+            return threads % np.uint32(together)
         if step.opcode == "matrix":
             instruction = self.program.instruction(step.symbol)
             assert instruction is not None

@@ -7,13 +7,14 @@ orders such accesses, and an access that is not ordered with another lane's is a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.errors import VerificationError
-from regweave.programs.program import Memory, Step
+from regweave.programs.program import Memory, Program, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,29 +36,67 @@ class Access:
 
 
 class MemoryState:
-    """The bytes of one memory while a program runs."""
+    """The bytes of one memory while `blocks` run a program, each with shared memory of its own."""
 
-    def __init__(self, memory: Memory, threads: int, lanes: int, given: NDArray[np.uint8] | None) -> None:
-        self.memory, self.lanes = memory, lanes
-        self.bytes = np.full(memory.bytes, _RUBBISH, dtype=np.uint8) if given is None else given
+    def __init__(
+        self, memory: Memory, program: Program, blocks: int, given: NDArray[np.uint8] | None
+    ) -> None:
+        self.memory, self.lanes = memory, program.lanes
+        size = memory.bytes * blocks if memory.space == "shared" else memory.bytes
+        self.bytes = np.full(size, _RUBBISH, dtype=np.uint8) if given is None else given
+        threads = np.arange(program.lanes * program.warps * blocks)
+        # where the memory of a thread's block begins
+        self.starts = np.zeros_like(threads)
+        if memory.space == "shared":
+            self.starts = threads // (program.lanes * program.warps) * memory.bytes
         # who sees an access without a barrier: the lane itself; with one of the warp only: its warp
-        self.names = {"warp": np.arange(threads), "block": np.arange(threads) // lanes}
-        self.readers = {scope: np.full(memory.bytes, _NOBODY) for scope in self.names}
-        self.writers = {scope: np.full(memory.bytes, _NOBODY) for scope in self.names}
+        self.names = {"warp": threads}
+        if program.warps > 1:
+            self.names["block"] = threads // program.lanes
+        self.readers = {scope: np.full(size, _NOBODY) for scope in self.names}
+        self.writers = {scope: np.full(size, _NOBODY) for scope in self.names}
 
     def order(self, scope: str) -> None:
         """A barrier: what came before is visible to all of the warp, or of the block."""
-        for level in ("warp",) if scope == "warp" else ("warp", "block"):
+        for level in ("warp",) if scope == "warp" else self.names:
             self.readers[level][:] = _NOBODY
             self.writers[level][:] = _NOBODY
+
+    def take_all(
+        self, steps: Sequence[Step], operands: tuple[NDArray[Any], ...], active: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], ...] | None:
+        """Loads or stores of one size at once, their operands one after the other.
+
+        None, and nothing is done, where the order matters or something is wrong.
+        """
+        size, store = steps[0].numbers[0], steps[0].opcode == "shared_store"
+        every = np.tile(active, len(steps))
+        offsets = np.repeat([step.numbers[-1] for step in steps], len(active))
+        first = (operands[0].astype(np.int64) + offsets)[every]
+        if bool(((first % size != 0) | (first + size > self.memory.bytes)).any()):
+            return None
+        at = (first + np.tile(self.starts, len(steps))[every])[:, None] + np.arange(size)
+        who = {scope: np.tile(names, len(steps))[every] for scope, names in self.names.items()}
+        if self._ordered(at, who, store=store) is not None:
+            return None
+        if store and int(np.bincount(at.ravel()).max()) > 1:
+            return None
+        self._remember(at, who, store=store)
+        if store:
+            self.bytes[at] = _bytes_of(operands[1:])[every, :size]
+            return ()
+        return self._words(at, every, size)
 
     def load(
         self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], ...]:
         """The words at each thread's address; zero in threads that take no part."""
         size, offset = step.numbers
-        at = self._places(step, addresses[active], size, offset)
+        at = self._places(step, addresses[active], size, offset) + self.starts[active][:, None]
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=False)
+        return self._words(at, active, size)
+
+    def _words(self, at: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[NDArray[Any], ...]:
         found = np.zeros((len(active), max(4, size)), dtype=np.uint8)
         found[active, :size] = self.bytes[at]
         return tuple(np.ascontiguousarray(word) for word in found.view("<u4").T.astype(np.uint32))
@@ -67,10 +106,9 @@ class MemoryState:
     ) -> None:
         """Put each thread's words at its address."""
         size, offset = step.numbers
-        at = self._places(step, addresses[active], size, offset)
+        at = self._places(step, addresses[active], size, offset) + self.starts[active][:, None]
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=True)
-        given = np.ascontiguousarray(np.stack(words, axis=1).astype("<u4")).view(np.uint8)[active, :size]
-        self._write(step, at, given)
+        self._write(step, at, _bytes_of(words)[active, :size])
 
     def load_matrices(self, step: Step, addresses: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The word of each matrix that falls to each lane, from the rows whose addresses lanes give."""
@@ -94,9 +132,10 @@ class MemoryState:
         """`[rows, 16]` places of the rows of all warps' matrices: they are everybody's."""
         count, _, offset = step.numbers
         given = addresses.reshape(-1, self.lanes)[:, : count * MATRIX_ROWS]
-        at = self._places(step, given.ravel(), ROW_BYTES, offset)
-        warps = np.repeat(np.arange(len(given)), given.shape[1])
-        self._touch(step, at, {"warp": np.full(len(at), _ALL), "block": warps}, store=store)
+        starts = self.starts.reshape(-1, self.lanes)[:, : given.shape[1]].ravel()
+        at = self._places(step, given.ravel(), ROW_BYTES, offset) + starts[:, None]
+        who = {"warp": np.full(len(at), _ALL), "block": np.repeat(np.arange(len(given)), given.shape[1])}
+        self._touch(step, at, {scope: who[scope] for scope in self.names}, store=store)
         return at
 
     def _places(self, step: Step, addresses: NDArray[Any], size: int, offset: int) -> NDArray[np.int64]:
@@ -123,17 +162,34 @@ class MemoryState:
         """Check that what others did is ordered before this access to shared memory, and remember it."""
         if self.memory.space != "shared":
             return
+        scope = self._ordered(at, who, store=store)
+        if scope is not None:
+            raise VerificationError(
+                f"{self.memory.name} is touched by another lane without a barrier in between",
+                where=str(step),
+                fix=f"put a barrier of the {scope} before it",
+            )
+        self._remember(at, who, store=store)
+
+    def _ordered(self, at: NDArray[np.int64], who: dict[str, NDArray[Any]], *, store: bool) -> str | None:
+        """The scope whose barrier is missing between what others did and this access; None if none is."""
         for scope, names in who.items():
-            mine = np.broadcast_to(names[:, None], at.shape)
+            mine = names[:, None]
             for marks in (self.writers[scope], self.readers[scope]) if store else (self.writers[scope],):
                 found = marks[at]
-                if np.any((found != _NOBODY) & ((found != mine) | (mine == _ALL))):
-                    raise VerificationError(
-                        f"{self.memory.name} is touched by another lane without a barrier in between",
-                        where=str(step),
-                        fix=f"put a barrier of the {scope} before it",
-                    )
+                if bool(((found != _NOBODY) & ((found != mine) | (mine == _ALL))).any()):
+                    return scope
+        return None
+
+    def _remember(self, at: NDArray[np.int64], who: dict[str, NDArray[Any]], *, store: bool) -> None:
+        for scope, names in who.items():
+            mine = np.broadcast_to(names[:, None], at.shape)
             marks = (self.writers if store else self.readers)[scope]
             before = marks[at]
             marks[at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
             marks[at[marks[at] != mine]] = _SEVERAL
+
+
+def _bytes_of(words: tuple[NDArray[Any], ...]) -> NDArray[np.uint8]:
+    """`[threads, bytes]` of words that lie one after the other."""
+    return np.ascontiguousarray(np.stack(words, axis=1).astype("<u4")).view(np.uint8)

@@ -11,7 +11,6 @@ must not show anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,11 +87,7 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
     padded = np.full((runs, -(-lanes // threads) * threads, size), _RUBBISH, dtype=np.uint32)
     padded[:, :lanes] = words
     blocks = padded.reshape(-1, threads, size)
-    if program.memories:
-        found = np.stack([run_program(program, block) for block in blocks])
-    else:  # warps that share nothing run side by side
-        together = replace(program, warps=program.warps * len(blocks))
-        found = run_program(together, blocks.reshape(-1, size))
+    found = run_program(program, blocks.reshape(-1, size), blocks=len(blocks))
     return found.reshape(runs, -1, found.shape[-1])[:, :lanes]
 
 
