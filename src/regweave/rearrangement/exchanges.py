@@ -7,12 +7,14 @@ linear_travel.py and packed_travel.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from regweave.programs import Program
 from regweave.rearrangement.candidates import Candidate, function_name
 from regweave.rearrangement.colouring import coloured_matrix
-from regweave.rearrangement.cost import cost_of
+from regweave.rearrangement.cost import Cost, cost_of
 from regweave.rearrangement.exchange import lower_exchange
 from regweave.rearrangement.exchange_parts import lower_travel
 from regweave.rearrangement.holders import word_holders
@@ -34,20 +36,43 @@ _MANY_WORDS = 64
 _FEW, _LARGE = 256, 2048
 
 
+@dataclass(frozen=True, eq=False)
+class Way:
+    """An exchange in rounds whose program is written by `write`, and takes `least` instructions at least."""
+
+    least: Cost
+    write: Callable[[], Candidate]
+
+    @cached_property
+    def candidate(self) -> Candidate:
+        """The candidate with its program."""
+        return self.write()
+
+
 def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candidate, Candidate]:
     """The direct and the lean form of the exchange: warp shuffles in rounds."""
+    direct, lean = find_ways(request, problem)
+    return direct.candidate, lean.candidate
+
+
+def find_ways(request: Request, problem: Problem | str) -> tuple[Way, Way]:
+    """Both forms, direct and lean, scheduled but not written."""
     if "shuffle" not in request.machine.exchanges:
         problem = f"{request.machine.name} has no exchange by an index of the lane"
     if isinstance(problem, str):
-        return Candidate("exchange", "direct", problem), Candidate("exchange", "lean", problem)
+        return _written(Candidate("exchange", "direct", problem), Candidate("exchange", "lean", problem))
     words, group = problem.words, problem.group
     once = request.source.bijective and request.destination.bijective
     if words is not None and not (once and len(group.lanes) * len(group.registers) > _MANY_WORDS):
-        return _of_words(request, problem, words)
+        return _written(*_of_words(request, problem, words))
     if words is not None:
         return _of_parts(request, problem, parts_of_words(words.peers, words.words, words.contents))
     assert problem.parts is not None
     return _of_parts(request, problem, problem.parts)
+
+
+def _written(direct: Candidate, lean: Candidate) -> tuple[Way, Way]:
+    return Way(direct.cost, lambda: direct), Way(lean.cost, lambda: lean)
 
 
 def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Candidate, Candidate]:
@@ -79,7 +104,7 @@ def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Candida
     return _cheapest(request, "direct", direct), _cheapest(request, "lean", lean)
 
 
-def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candidate, Candidate]:
+def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Way]:
     peers, own = restricted(parts, problem.group.lanes, problem.group.registers)
     lanes = len(problem.group.lanes)
     needs = Needs(parts.bits, peers.reshape(lanes, -1), own.reshape(lanes, -1))
@@ -111,13 +136,19 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Candida
         remote = arranged(packed_journeys(needs, remote_only=True), needs)
         travels += [make_travel(way, needs, problem.group, stay=False) for way in remote]
     some = min(travels, key=lambda travel: slots(travel, direct=False))
-    direct = lowered(every, "direct")
     same = some is every and some.exchanges == some.matrix.rounds
-    lean = _renamed(direct, request) if same else lowered(some, "lean")
-    return (
-        _cheapest(request, "direct", [(every.matrix, direct)]),
-        _cheapest(request, "lean", [(some.matrix, lean)]),
+    copies = len(problem.group.register_offsets)
+    direct = Way(
+        Cost(exchanges=every.matrix.rounds * copies, selects=every.nodes * copies),
+        lambda: _cheapest(request, "direct", [(every.matrix, lowered(every, "direct"))]),
     )
+
+    def written_lean() -> Candidate:
+        first = direct.candidate.program if same else None
+        program = lowered(some, "lean") if first is None else _renamed(first, request)
+        return _cheapest(request, "lean", [(some.matrix, program)])
+
+    return direct, Way(Cost(exchanges=some.exchanges * copies, selects=some.nodes * copies), written_lean)
 
 
 def _renamed(program: Program, request: Request) -> Program:

@@ -24,13 +24,13 @@ import numpy as np
 from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost
-from regweave.rearrangement.exchanges import exchange_candidates
+from regweave.rearrangement.exchanges import Way, find_ways
 from regweave.rearrangement.picking import pick_candidate
 from regweave.rearrangement.problem import Problem, find_problem
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared import FORMS, shared_candidate
-from regweave.rearrangement.stepwise import stepwise_candidates
+from regweave.rearrangement.stepwise import StepWay, distinct, find_step_ways
 from regweave.rearrangement.swap import FORMS as SWAPS
 
 if TYPE_CHECKING:
@@ -45,13 +45,16 @@ _BARRIERS: dict[str, int] = dict(zip(FORMS, (1, 3, 0), strict=True))
 class Offer:
     """Candidates of one strategy, of one form or of several written together.
 
-    `bound` computes what none of them undercuts; without it that is nothing.
+    `bound` computes what none of them undercuts; without it that is nothing. `closer` does so with more work.
+    `listed` gives those that a person is shown, where these are not all.
     """
 
     strategy: str
     forms: tuple[str | None, ...]
     write: Callable[[], tuple[Candidate, ...]]
     bound: Callable[[], Cost] | None = None
+    closer: Callable[[], Cost] | None = None
+    listed: Callable[[], tuple[Candidate, ...]] | None = None
 
     @cached_property
     def least(self) -> Cost:
@@ -62,6 +65,11 @@ class Offer:
     def candidates(self) -> tuple[Candidate, ...]:
         """The candidates, each with its program."""
         return self.write()
+
+    @property
+    def shown(self) -> tuple[Candidate, ...]:
+        """Those of the candidates that are listed."""
+        return self.candidates if self.listed is None else self.listed()
 
 
 class Offers:
@@ -91,9 +99,10 @@ class Offers:
             Offer("identity", (None,), lambda: (identity_candidate(request, relation),)),
             Offer("fold", (None, "left"), lambda: fold_candidates(request, relation, self._conditions)),
             Offer("swap", SWAPS, self._swaps),
-            Offer("exchange", ("direct",), lambda: (self._rounds[0],), lambda: self._least_hops),
-            Offer("exchange", ("lean",), lambda: (self._rounds[1],), lambda: self._least_hops),
-            Offer("exchange", ("steps",), self._in_steps, self._least_steps),
+            self._in_rounds("direct", 0),
+            self._in_rounds("lean", 1),
+            self._in_steps(0, self._listed_steps),
+            self._in_steps(1, tuple),
             Offer("exchange", ("picks",), lambda: (pick_candidate(request, relation),)),
             *(self._shared(form) for form in FORMS),
             Offer("refuse", (None,), lambda: (refuse,)),
@@ -107,23 +116,47 @@ class Offers:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """All of them, written."""
-        return tuple(candidate for offer in self.all for candidate in offer.candidates)
+        return tuple(candidate for offer in self.all for candidate in offer.shown)
 
     def shown(self, chosen: Candidate) -> Candidate:
         """The exchange in rounds that is shown beside the chosen candidate."""
         lean = (chosen.strategy, chosen.form) in (("exchange", "lean"), ("exchange", "steps"))
-        return self._rounds[1 if lean else 0]
+        return self._rounds[1 if lean else 0].candidate
 
     @cached_property
-    def _rounds(self) -> tuple[Candidate, Candidate]:
-        return exchange_candidates(self._request, self.problem)
+    def _rounds(self) -> tuple[Way, Way]:
+        return find_ways(self._request, self.problem)
 
-    def _in_steps(self) -> tuple[Candidate, ...]:
-        if isinstance(self.problem, str):
-            return ()
-        lean = None if self._all_steps else self._rounds[1]
-        most = lean.cost.instructions if lean is not None and lean.applies else None
-        return stepwise_candidates(self._request, self.problem.relation, most)
+    def _in_rounds(self, form: str, number: int) -> Offer:
+        return Offer(
+            "exchange",
+            (form,),
+            lambda: (self._rounds[number].candidate,),
+            lambda: self._least_hops,
+            lambda: replace(self._rounds[number].least, converts=_converts(self._relation)),
+        )
+
+    @cached_property
+    def _steps(self) -> tuple[StepWay, ...]:
+        problem = self.problem
+        return () if isinstance(problem, str) else find_step_ways(self._request, problem.relation)
+
+    def _in_steps(self, number: int, listed: Callable[[], tuple[Candidate, ...]]) -> Offer:
+        return Offer(
+            "exchange",
+            ("steps",),
+            lambda: self._steps[number].candidates if number < len(self._steps) else (),
+            self._least_steps,
+            lambda: Cost(logic=self._steps[number].instructions) if number < len(self._steps) else NO_COST,
+            listed,
+        )
+
+    def _listed_steps(self) -> tuple[Candidate, ...]:
+        lean = None if self._all_steps or not self._steps else self._rounds[1].candidate
+        limited = lean is not None and lean.applies
+        most = lean.cost.instructions if lean is not None else 0
+        ways = [way for way in self._steps if not limited or way.instructions <= most]
+        return distinct([candidate for way in ways for candidate in way.candidates])
 
     def _shared(self, form: str) -> Offer:
         request, relation = self._request, self._relation.in_words

@@ -105,7 +105,7 @@ def _choose(offers: Offers, strategy: str, relation: Relation, machine: WarpMach
         candidate
         for offer in offers.all
         if any((offer.strategy, form) in wanted for form in offer.forms)
-        for candidate in offer.candidates
+        for candidate in offer.shown
         if (candidate.strategy, candidate.form) in wanted
     ]
     if strategy == "refuse":
@@ -132,6 +132,10 @@ def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
         for least, place, offer in sorted(limits, key=itemgetter(0, 1)):
             if best is not None and (least, place) > best[:2]:
                 continue
+            if best is not None and offer.closer is not None:
+                closer = _price(offer.strategy, offer.closer(), machine)
+                if (closer, place) > best[:2]:
+                    continue
             for candidate in offer.candidates:
                 price = _price(candidate.strategy, candidate.cost, machine)
                 if candidate.applies and (best is None or (price, place) < best[:2]):

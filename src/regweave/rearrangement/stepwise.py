@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,26 +57,64 @@ def stepwise_candidates(
 
     A way that takes more than `most_instructions`, lane arithmetic not counted, is left out.
     """
+    ways = [
+        way
+        for way in find_step_ways(request, relation)
+        if most_instructions is None or way.instructions <= most_instructions
+    ]
+    return distinct([candidate for way in ways for candidate in way.candidates])
+
+
+def distinct(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Those whose programs differ from all before them."""
+    kept: list[Candidate] = []
+    for candidate in candidates:
+        if all(candidate.program != other.program for other in kept):
+            kept.append(candidate)
+    return tuple(kept)
+
+
+@dataclass(frozen=True, eq=False)
+class StepWay:
+    """A walk of steps for a request, not yet written."""
+
+    request: Request
+    relation: Relation
+    goal: BitMap
+    walk: Walk
+    fused: bool
+
+    @property
+    def instructions(self) -> int:
+        """What it takes, lane arithmetic and conversions not counted."""
+        return self.walk.instructions * self.relation.destination.registers // 2
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Its candidate, or none where its program needs what the machine lacks."""
+        program = _lower(self.request, self.relation, self.goal, self.walk, self.fused)
+        if program is None or not _available(program, self.request.machine):
+            return ()
+        kinds = Counter(_NAMES[step.kind] for step in self.walk.steps if step.kind != "rename")
+        reason = "in steps: " + ", ".join(f"{times} x {name}" for name, times in kinds.items())
+        return (Candidate("exchange", "steps", reason, program, cost_of(program)),)
+
+
+def find_step_ways(request: Request, relation: Relation) -> tuple[StepWay, ...]:
+    """A walk with the machine's fused instructions, if it has any, and one by shuffles alone."""
     goal = find_bit_map(relation)
     if goal is None or relation.lanes > request.machine.lanes:
         return ()
-    words = relation.destination.registers
-    found: list[Candidate] = []
     has_fused = not _FUSED.isdisjoint(request.machine.exchanges)
-    for fused in (True, False) if has_fused else (False,):
-        walk = find_walk(goal, relation.packing is not None, request.machine, fused)
-        if walk is None or not _moves(walk.steps):
-            continue
-        if most_instructions is not None and walk.instructions * words // 2 > most_instructions:
-            continue
-        program = _lower(request, relation, goal, walk, fused)
-        if program is None or not _available(program, request.machine):
-            continue
-        if all(candidate.program != program for candidate in found):
-            kinds = Counter(_NAMES[step.kind] for step in walk.steps if step.kind != "rename")
-            reason = "in steps: " + ", ".join(f"{times} x {name}" for name, times in kinds.items())
-            found.append(Candidate("exchange", "steps", reason, program, cost_of(program)))
-    return tuple(found)
+    walks = [
+        (find_walk(goal, relation.packing is not None, request.machine, fused), fused)
+        for fused in ((True, False) if has_fused else (False,))
+    ]
+    return tuple(
+        StepWay(request, relation, goal, walk, fused)
+        for walk, fused in walks
+        if walk is not None and _moves(walk.steps)
+    )
 
 
 def _moves(steps: Sequence[BitStep]) -> bool:
