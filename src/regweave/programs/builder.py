@@ -45,7 +45,7 @@ class _Scope:
     """A body while it is written."""
 
     items: list[Item] = field(default_factory=list)
-    known: dict[Step, Step] = field(default_factory=dict)
+    known: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
     defined: set[int] = field(default_factory=set)
 
 
@@ -78,18 +78,20 @@ class ProgramBuilder:
         self, opcode: str, operands: Sequence[Value] = (), numbers: Sequence[int] = (), symbol: str = ""
     ) -> tuple[Value, ...]:
         """All values of this step, defined now unless an equal step already did."""
-        step = Step(opcode, tuple(operands), tuple(numbers), (), symbol)
-        scope = self._scopes[-1]
-        if not OPCODES[opcode].effect:
+        operands, numbers = tuple(operands), tuple(numbers)
+        scope, free = self._scopes[-1], not OPCODES[opcode].effect
+        key = opcode, symbol, numbers, *[operand.number for operand in operands]
+        if free:
             for outer in self._scopes:
-                if step in outer.known:
-                    return outer.known[step].results
-            scope = self._home(step)
-        types = signature(step, self._frame)[1]
-        written = replace(step, results=tuple(self._value(kind, scope) for kind in types))
-        scope.items.append(written)
-        scope.known[step] = written
-        return written.results
+                if key in outer.known:
+                    return outer.known[key]
+            scope = self._home(operands)
+        types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
+        results = tuple([self._value(kind, scope) for kind in types])
+        scope.items.append(Step(opcode, operands, numbers, results, symbol))
+        if free:
+            scope.known[key] = results
+        return results
 
     def constant(self, value: int) -> Value:
         """A 32-bit constant, the same in every lane."""
@@ -146,10 +148,12 @@ class ProgramBuilder:
         scope.defined.add(value.number)
         return value
 
-    def _home(self, step: Step) -> _Scope:
+    def _home(self, operands: Sequence[Value]) -> _Scope:
         """The outermost body that knows all operands."""
-        operands = {operand.number for operand in step.operands}
-        inner = (scope for scope in reversed(self._scopes) if scope.defined & operands)
+        if len(self._scopes) == 1:
+            return self._scopes[0]
+        numbers = {operand.number for operand in operands}
+        inner = (scope for scope in reversed(self._scopes) if scope.defined & numbers)
         return next(inner, self._scopes[0])
 
     def _space(self, memory: str) -> str:

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from regweave.layouts import Layout
 from regweave.programs.opcodes import OPCODES
-from regweave.programs.program import Program, Step
+from regweave.programs.program import TYPES, Program, Step
 
 ACCESS_BYTES = (1, 2, 4, 8, 16)
 MATRIX_COUNTS = (1, 2, 4)
 
 Types = tuple[str, ...]
+
+# types that depend on nothing
+_FIXED = frozenset(
+    types
+    for opcode in OPCODES.values()
+    for types in (opcode.operands, opcode.results)
+    if set(types) <= set(TYPES)
+)
 
 
 def signature(step: Step, program: Program) -> tuple[Types, Types]:
@@ -33,6 +41,8 @@ def register_type(layout: Layout) -> str:
 
 
 def _expanded(types: Types, step: Step, program: Program) -> Types:
+    if types in _FIXED:
+        return types
     expanded: list[str] = []
     for kind in types:
         if kind == "any":

@@ -119,7 +119,8 @@ class _Check:
         if opcode is None:
             return f"has the unknown opcode {step.opcode!r}"
         for operand in step.operands:
-            if known.get(operand.number) != operand:
+            found = known.get(operand.number)
+            if found is not operand and found != operand:
                 return f"uses {operand}, which no earlier step defines"
         if len(step.numbers) != len(opcode.numbers) and opcode.name != "pick":
             return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
@@ -129,7 +130,7 @@ class _Check:
         if fault is not None:
             return fault
         operands, results = signature(step, self.program)
-        types = tuple(operand.type for operand in step.operands)
+        types = tuple([operand.type for operand in step.operands])
         if types != operands:
             return f"has operands of types {types}, not {operands}"
         for result in step.results:
@@ -137,7 +138,7 @@ class _Check:
                 return f"defines {result} again"
             self.numbers.add(result.number)
             known[result.number] = result
-        types = tuple(result.type for result in step.results)
+        types = tuple([result.type for result in step.results])
         if types != results:
             return f"defines values of types {types}, not {results}"
         if opcode.name == "constant":
@@ -163,6 +164,8 @@ class _Check:
 
     def number_fault(self, opcode: Opcode, step: Step) -> str | None:
         """What is wrong with a step's numbers."""
+        if not (opcode.numbers or opcode.collective):
+            return None
         program = self.program
         if opcode.name == "word" and not 0 <= step.numbers[0] < program.source.words:
             return f"reads {program.source.name}[{step.numbers[0]}] of {program.source.words} words"
