@@ -42,6 +42,48 @@ class Accesses:
         return self.bits // 8
 
 
+class Columns:
+    """The addresses of a side, `[threads, items]` in bits, made ready to look for accesses in.
+
+    Items of different `steps` have nothing to do with one another; `wanted` are those to be moved.
+    """
+
+    def __init__(
+        self,
+        addresses: NDArray[np.int64],
+        wanted: Sequence[int] | None = None,
+        steps: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.table = np.ascontiguousarray(addresses.T)
+        self.times = [0] * len(self.table) if steps is None else steps.tolist()
+        # columns that differ by a constant have one shape
+        starts, shapes = self.table[:, 0].tolist(), dict[bytes, int]()
+        moved = [shapes.setdefault(row.tobytes(), len(shapes)) for row in self.table - self.table[:, :1]]
+        places = list(zip(self.times, moved, starts, strict=True))
+        self.first: dict[tuple[int, int, int], int] = {}
+        items = range(len(self.table)) if wanted is None else wanted
+        self.same = {item: self.first.setdefault(places[item], item) for item in items}
+
+    def accesses(self, bits: int, unit: int) -> Accesses | None:
+        """The accesses of `bits` bits that move all items, each `unit` bits; None if that is impossible.
+
+        Items at the same place in every thread are moved once.
+        """
+        together = bits // unit
+        aligned = (self.table % bits == 0).all(axis=1).tolist()
+        begins = [(place, item) for place, item in self.first.items() if aligned[item]]
+        if len(begins) * together != len(self.first):
+            return None
+        rows = [
+            tuple([self.first.get((time, shape, start + unit * place), -1) for place in range(together)])
+            for (time, shape, start), _ in begins
+        ]
+        if any(-1 in row for row in rows):
+            return None
+        tables = self.table[[item for _, item in begins]] // 8
+        return Accesses(bits, tables, tuple(rows), tuple(self.times[item] for _, item in begins), self.same)
+
+
 def find_accesses(
     addresses: NDArray[np.int64],
     bits: int,
@@ -49,29 +91,5 @@ def find_accesses(
     wanted: Sequence[int] | None = None,
     steps: NDArray[np.int64] | None = None,
 ) -> Accesses | None:
-    """The accesses of `bits` bits that move all `wanted` items, each `unit` bits; None if that is impossible.
-
-    Items at the same place in every thread are moved once.
-    """
-    together = bits // unit
-    columns = np.ascontiguousarray(addresses.T)
-    wanted = range(len(columns)) if wanted is None else wanted
-    times = [0] * len(columns) if steps is None else steps.tolist()
-    # columns that differ by a constant have one shape
-    starts, shapes = columns[:, 0].tolist(), dict[bytes, int]()
-    moved = [shapes.setdefault(row.tobytes(), len(shapes)) for row in columns - columns[:, :1]]
-    places = list(zip(times, moved, starts, strict=True))
-    first: dict[tuple[int, int, int], int] = {}
-    same = {item: first.setdefault(places[item], item) for item in wanted}
-    aligned = (columns % bits == 0).all(axis=1).tolist()
-    items = []
-    for (time, shape, start), item in first.items():
-        if aligned[item]:
-            row = [first.get((time, shape, start + unit * place), -1) for place in range(together)]
-            if -1 in row:
-                return None
-            items.append(tuple(row))
-    if sum(len(row) for row in items) != len(first):
-        return None
-    begins = [row[0] for row in items]
-    return Accesses(bits, columns[begins] // 8, tuple(items), tuple(times[item] for item in begins), same)
+    """The accesses of one width to `addresses`; None if there are none that move all `wanted` items."""
+    return Columns(addresses, wanted, steps).accesses(bits, unit)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.machines.gpu import WarpMachine
-from regweave.rearrangement.accesses import Accesses, find_accesses
+from regweave.rearrangement.accesses import Accesses, Columns, find_accesses
 from regweave.rearrangement.banks import conflict_free
 from regweave.rearrangement.passages import (
     WORD,
@@ -71,9 +71,9 @@ def _widest(
 ) -> Accesses | None:
     """The widest accesses without bank conflicts."""
     unit, over = relation.destination.element_type.bits, over_threads(addresses, machine)
-    wanted = stored_items(addresses) if access == "store" else None
+    columns = Columns(over, stored_items(addresses) if access == "store" else None)
     for bits in (width for width in _WIDTHS if width >= unit):
-        found = find_accesses(over, bits, unit, wanted)
+        found = columns.accesses(bits, unit)
         if found is not None and conflict_free(found.tables, found.bytes, machine, access):
             return found
     return None
