@@ -141,7 +141,9 @@ def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
                 if candidate.applies and (best is None or (price, place) < best[:2]):
                     best = price, place, candidate
     if best is None:
-        return Candidate("refuse", None, f"no strategy applies: {offers.candidates[-2].reason}")
+        # the whole warp through shared memory could do the most
+        last = next(candidate for candidate in offers.candidates if candidate.strategy == "shared")
+        return Candidate("refuse", None, f"no strategy applies: {last.reason}")
     return best[2]
 
 
