@@ -8,6 +8,7 @@ from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCa
 from regweave.benchmarks.comparison import compare
 from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
+from regweave.benchmarks.planning import planning_rows, time_planning
 from regweave.benchmarks.rearrangement_rows import ROWS
 from regweave.benchmarks.rearrangements import compare_rearrangements
 from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
@@ -27,4 +28,6 @@ __all__ = [
     "compare_rearrangements",
     "compare_seams",
     "machine_bounds",
+    "planning_rows",
+    "time_planning",
 ]

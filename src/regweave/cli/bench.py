@@ -1,4 +1,4 @@
-"""`regweave bench cascade|gemm|models|rearrange|seams`: side by side with other libraries.
+"""`regweave bench cascade|gemm|models|planning|rearrange|seams`: side by side with other libraries.
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
@@ -21,7 +21,7 @@ from regweave.errors import InputError, nearest_names
 
 
 def bench_command(
-    what: Literal["cascade", "gemm", "models", "rearrange", "seams"],
+    what: Literal["cascade", "gemm", "models", "planning", "rearrange", "seams"],
     /,
     *,
     threads: int = 1,
@@ -37,6 +37,7 @@ def bench_command(
     what:
         cascade: chains of products with bias and ReLU. gemm: single products, packing included.
         models: real models, onnxruntime alone against fused.
+        planning: milliseconds to plan rearrangements, for the pairs of each machine and a sample of all.
         rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
         where one takes more than it should. seams: whole kernels of two products, folded and swapped against
         exchanged; the exit code is 1 where these take more.
@@ -54,6 +55,8 @@ def bench_command(
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
         if what == "rearrange":
             document = _rearrangements(case, peer, say=say)
+        elif what == "planning":
+            document = _planning(case, peer, say=say)
         elif what == "seams":
             document = _seams(case, peer, say=say)
         elif what == "models":
@@ -64,9 +67,20 @@ def bench_command(
     if json:
         print_document(document)
         return code
-    from regweave.views import comparison_table, models_table, rearrangements_table, seams_table
+    from regweave.views import (
+        comparison_table,
+        models_table,
+        planning_table,
+        rearrangements_table,
+        seams_table,
+    )
 
-    tables = {"models": models_table, "rearrange": rearrangements_table, "seams": seams_table}
+    tables = {
+        "models": models_table,
+        "planning": planning_table,
+        "rearrange": rearrangements_table,
+        "seams": seams_table,
+    }
     print_answer(tables.get(what, comparison_table)(document))
     for name, reason in document.get("missing", {}).items():
         talk_console().print(f"without {name}: {reason}", markup=False)
@@ -99,6 +113,15 @@ def _rearrangements(names: tuple[str, ...], peers: tuple[str, ...], **settings: 
         )
     known = {row.name: row for row in ROWS}
     return compare_rearrangements([_named(name, known) for name in names or known], **settings)
+
+
+def _planning(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
+    from regweave.benchmarks import planning_rows, time_planning
+
+    if peers:
+        raise InputError("planning is compared with nothing", where="--peer", fix="leave --peer out")
+    known = {name: name for name in planning_rows()}
+    return time_planning([_named(name, known) for name in names or known], **settings)
 
 
 def _seams(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from regweave.views.comparison import comparison_table, models_table
 from regweave.views.health import health_table
 from regweave.views.page import report_page
 from regweave.views.plain import plain
-from regweave.views.rearrangement_comparison import rearrangements_table, seams_table
+from regweave.views.rearrangement_comparison import planning_table, rearrangements_table, seams_table
 from regweave.views.report import report_table
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "health_table",
     "models_table",
     "plain",
+    "planning_table",
     "rearrangements_table",
     "report_page",
     "report_table",

@@ -53,6 +53,18 @@ def seams_table(document: Mapping[str, Any]) -> Table:
     return table
 
 
+def planning_table(document: Mapping[str, Any]) -> Table:
+    """`document` (what `regweave bench planning --json` prints) as a table of milliseconds."""
+    table = Table(title="milliseconds to plan a rearrangement, proof included", title_justify="left")
+    for name in ("pairs of", "pairs", "median", "95 %", "largest"):
+        table.add_column(name, overflow="fold", justify="left" if name == "pairs of" else "right")
+    table.add_column("which", overflow="fold")
+    for row in document["rows"]:
+        times = (f"{row[key]:.1f}" for key in ("median_ms", "p95_ms", "largest_ms"))
+        table.add_row(row["name"], str(row["pairs"]), *times, row["largest"])
+    return table
+
+
 def _figures(counts: Mapping[str, Any]) -> str:
     return f"{counts['exchanges']} + {counts['selects'] + counts['byte_permutes']}, {counts['total']}"
 
