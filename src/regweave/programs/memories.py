@@ -7,6 +7,7 @@ orders such accesses, and an access that is not ordered with another lane's is a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regweave.errors import VerificationError
+from regweave.programs.opcodes import OPCODES
 from regweave.programs.program import Memory, Program, Step
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _NOBODY, _SEVERAL, _ALL = -1, -2, -3
 _RUBBISH = 0xA5
+_WIDEST_CELL = 8
 # a matrix of 8 x 8 halves: rows of 16 bytes, one lane giving the address of each
 MATRIX_ROWS, ROW_BYTES = 8, 16
 
@@ -44,6 +47,9 @@ class MemoryState:
         self.memory, self.lanes = memory, program.lanes
         size = memory.bytes * blocks if memory.space == "shared" else memory.bytes
         self.bytes = np.full(size, _RUBBISH, dtype=np.uint8) if given is None else given
+        # bytes that are always touched together are one cell
+        self.grain = _grain(memory, program) if memory.space == "shared" else 1
+        self.cells = self.bytes.view(f"<u{self.grain}")
         threads = np.arange(program.lanes * program.warps * blocks)
         # where the memory of a thread's block begins
         self.starts = np.zeros_like(threads)
@@ -53,8 +59,8 @@ class MemoryState:
         self.names = {"warp": threads}
         if program.warps > 1:
             self.names["block"] = threads // program.lanes
-        self.readers = {scope: np.full(size, _NOBODY) for scope in self.names}
-        self.writers = {scope: np.full(size, _NOBODY) for scope in self.names}
+        self.readers = {scope: np.full(len(self.cells), _NOBODY) for scope in self.names}
+        self.writers = {scope: np.full(len(self.cells), _NOBODY) for scope in self.names}
 
     def order(self, scope: str) -> None:
         """A barrier: what came before is visible to all of the warp, or of the block."""
@@ -75,7 +81,7 @@ class MemoryState:
         first = (operands[0].astype(np.int64) + offsets)[every]
         if bool(((first % size != 0) | (first + size > self.memory.bytes)).any()):
             return None
-        at = (first + np.tile(self.starts, len(steps))[every])[:, None] + np.arange(size)
+        at = self._cells(first + np.tile(self.starts, len(steps))[every], size)
         who = {scope: np.tile(names, len(steps))[every] for scope, names in self.names.items()}
         if self._ordered(at, who, store=store) is not None:
             return None
@@ -83,7 +89,7 @@ class MemoryState:
             return None
         self._remember(at, who, store=store)
         if store:
-            self.bytes[at] = _bytes_of(operands[1:])[every, :size]
+            self.cells[at] = self._in_cells(_bytes_of(operands[1:])[every, :size])
             return ()
         return self._words(at, every, size)
 
@@ -92,13 +98,13 @@ class MemoryState:
     ) -> tuple[NDArray[Any], ...]:
         """The words at each thread's address; zero in threads that take no part."""
         size, offset = step.numbers
-        at = self._places(step, addresses[active], size, offset) + self.starts[active][:, None]
+        at = self._places(step, addresses[active], self.starts[active], size, offset)
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=False)
         return self._words(at, active, size)
 
     def _words(self, at: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[NDArray[Any], ...]:
         found = np.zeros((len(active), max(4, size)), dtype=np.uint8)
-        found[active, :size] = self.bytes[at]
+        found[active, :size] = self.cells[at].view(np.uint8)
         return tuple(np.ascontiguousarray(word) for word in found.view("<u4").T.astype(np.uint32))
 
     def store(
@@ -106,14 +112,16 @@ class MemoryState:
     ) -> None:
         """Put each thread's words at its address."""
         size, offset = step.numbers
-        at = self._places(step, addresses[active], size, offset) + self.starts[active][:, None]
+        at = self._places(step, addresses[active], self.starts[active], size, offset)
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=True)
         self._write(step, at, _bytes_of(words)[active, :size])
 
     def load_matrices(self, step: Step, addresses: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The word of each matrix that falls to each lane, from the rows whose addresses lanes give."""
         at = self._rows(step, addresses, store=False)
-        halves = self.bytes[at].view("<u2").reshape(-1, step.numbers[0], MATRIX_ROWS, MATRIX_ROWS)
+        halves = (
+            self.cells[at].view(np.uint8).view("<u2").reshape(-1, step.numbers[0], MATRIX_ROWS, MATRIX_ROWS)
+        )
         if step.numbers[1]:
             halves = halves.swapaxes(2, 3)
         words = np.ascontiguousarray(halves).view("<u4").reshape(len(halves), step.numbers[0], self.lanes)
@@ -126,20 +134,22 @@ class MemoryState:
         halves = stacked.view("<u2").reshape(-1, len(words), MATRIX_ROWS, MATRIX_ROWS)
         if step.numbers[1]:
             halves = halves.swapaxes(2, 3)
-        self._write(step, at, np.ascontiguousarray(halves).view(np.uint8).reshape(at.shape))
+        self._write(step, at, np.ascontiguousarray(halves).view(np.uint8).reshape(len(at), ROW_BYTES))
 
     def _rows(self, step: Step, addresses: NDArray[Any], *, store: bool) -> NDArray[np.int64]:
         """`[rows, 16]` places of the rows of all warps' matrices: they are everybody's."""
         count, _, offset = step.numbers
         given = addresses.reshape(-1, self.lanes)[:, : count * MATRIX_ROWS]
         starts = self.starts.reshape(-1, self.lanes)[:, : given.shape[1]].ravel()
-        at = self._places(step, given.ravel(), ROW_BYTES, offset) + starts[:, None]
+        at = self._places(step, given.ravel(), starts, ROW_BYTES, offset)
         who = {"warp": np.full(len(at), _ALL), "block": np.repeat(np.arange(len(given)), given.shape[1])}
         self._touch(step, at, {scope: who[scope] for scope in self.names}, store=store)
         return at
 
-    def _places(self, step: Step, addresses: NDArray[Any], size: int, offset: int) -> NDArray[np.int64]:
-        """`[addresses, size]` places, aligned and inside."""
+    def _places(
+        self, step: Step, addresses: NDArray[Any], starts: NDArray[np.int64], size: int, offset: int
+    ) -> NDArray[np.int64]:
+        """`[addresses, cells]` of the memories that begin at `starts`, aligned and inside."""
         first = addresses.astype(np.int64) + offset
         wrong = (first % size != 0) | (first + size > self.memory.bytes)
         if wrong.any():
@@ -149,11 +159,19 @@ class MemoryState:
                 where=str(step),
                 expected=f"a multiple of {size} inside the {self.memory.bytes} bytes of {self.memory.name}",
             )
-        return first[:, None] + np.arange(size)
+        return self._cells(first + starts, size)
+
+    def _cells(self, first: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """The cells of `size` bytes from each of these on."""
+        return (first // self.grain)[:, None] + np.arange(size // self.grain)
+
+    def _in_cells(self, given: NDArray[np.uint8]) -> NDArray[Any]:
+        return np.ascontiguousarray(given).view(self.cells.dtype)
 
     def _write(self, step: Step, at: NDArray[np.int64], given: NDArray[np.uint8]) -> None:
-        self.bytes[at] = given
-        if not np.array_equal(self.bytes[at], given):
+        cells = self._in_cells(given)
+        self.cells[at] = cells
+        if not np.array_equal(self.cells[at], cells):
             raise VerificationError(
                 f"lanes write different words to one place of {self.memory.name}", where=str(step)
             )
@@ -188,6 +206,15 @@ class MemoryState:
             before = marks[at]
             marks[at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
             marks[at[marks[at] != mine]] = _SEVERAL
+
+
+def _grain(memory: Memory, program: Program) -> int:
+    """Bytes of a cell: what all accesses, and the memory itself, are multiples of."""
+    sizes = {memory.bytes, _WIDEST_CELL}
+    for step, _ in program.walk():
+        if step.symbol == memory.name and OPCODES[step.opcode].symbol == "shared":
+            sizes.add(ROW_BYTES if len(step.numbers) == 3 else step.numbers[0])
+    return math.gcd(*sizes)
 
 
 def _bytes_of(words: tuple[NDArray[Any], ...]) -> NDArray[np.uint8]:

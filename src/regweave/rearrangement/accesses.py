@@ -55,6 +55,8 @@ class Columns:
         steps: NDArray[np.int64] | None = None,
     ) -> None:
         self.table = np.ascontiguousarray(addresses.T)
+        # the bits that are set in any thread say what the addresses are multiples of
+        self.low = np.bitwise_or.reduce(self.table, axis=1)
         self.times = [0] * len(self.table) if steps is None else steps.tolist()
         # columns that differ by a constant have one shape
         starts, shapes = self.table[:, 0].tolist(), dict[bytes, int]()
@@ -70,7 +72,7 @@ class Columns:
         Items at the same place in every thread are moved once.
         """
         together = bits // unit
-        aligned = (self.table % bits == 0).all(axis=1).tolist()
+        aligned = (self.low & (bits - 1) == 0).tolist()
         begins = [(place, item) for place, item in self.first.items() if aligned[item]]
         if len(begins) * together != len(self.first):
             return None

@@ -61,17 +61,17 @@ def _straight(demand: Sequence[int]) -> bool:
 
 def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
     """Outputs in sets that share no input."""
-    sets: list[tuple[set[int], list[int]]] = []
-    for output, demand in demands.items():
+    # by number, in the order in which they last grew
+    sets: dict[int, tuple[set[int], list[int]]] = {}
+    owner: dict[int, int] = {}
+    for number, (output, demand) in enumerate(demands.items()):
         inputs, outputs = {byte // 4 for byte in demand if byte >= 0}, [output]
-        apart = []
-        for known in sets:
-            if known[0].isdisjoint(inputs):
-                apart.append(known)
-            else:
-                inputs, outputs = known[0] | inputs, known[1] + outputs
-        sets = [*apart, (inputs, outputs)]
-    return [outputs for _, outputs in sets]
+        for known in sorted({owner[word] for word in inputs if word in owner}):
+            more, earlier = sets.pop(known)
+            inputs, outputs = inputs | more, earlier + outputs
+        sets[number] = inputs, outputs
+        owner.update(dict.fromkeys(inputs, number))
+    return [outputs for _, outputs in sets.values()]
 
 
 def _network(builder: ProgramBuilder, demands: NDArray[np.int64], inputs: Sequence[Value]) -> list[Value]:

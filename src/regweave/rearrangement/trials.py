@@ -25,7 +25,6 @@ from regweave.rearrangement.passages import (
     barrier_scope,
     make_passage,
     over_threads,
-    stored_items,
 )
 from regweave.rearrangement.relation import Relation
 
@@ -71,7 +70,7 @@ def _widest(
 ) -> Accesses | None:
     """The widest accesses without bank conflicts."""
     unit, over = relation.destination.element_type.bits, over_threads(addresses, machine)
-    columns = Columns(over, stored_items(addresses) if access == "store" else None)
+    columns = Columns(over)
     for bits in (width for width in _WIDTHS if width >= unit):
         found = columns.accesses(bits, unit)
         if found is not None and conflict_free(found.tables, found.bytes, machine, access):
