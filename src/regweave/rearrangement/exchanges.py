@@ -126,29 +126,37 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
             name, problem.relation, parts.contents, group, travel, machine, locals_travel=direct
         )
 
-    every = min(travels, key=lambda travel: slots(travel, direct=True))
+    every = list(travels)
     # a local round of a linear schedule needs no exchange as it is, and its networks are found sooner
     few = not linear or needs.peers.size <= _FEW
     local = [way for way in ways if way.has_local_rounds and few]
-    travels += [make_travel(way, needs, problem.group, stay=True) for way in local]
-    fewest = min(travel.exchanges for travel in travels)
-    if needs.has_local and needs.remote_words < fewest:
+    some = travels + [make_travel(way, needs, problem.group, stay=True) for way in local]
+    if needs.has_local and needs.remote_words < min(travel.exchanges for travel in some):
         remote = arranged(packed_journeys(needs, remote_only=True), needs)
-        travels += [make_travel(way, needs, problem.group, stay=False) for way in remote]
-    some = min(travels, key=lambda travel: slots(travel, direct=False))
-    same = some is every and some.exchanges == some.matrix.rounds
+        some += [make_travel(way, needs, problem.group, stay=False) for way in remote]
     copies = len(problem.group.register_offsets)
-    direct = Way(
-        Cost(exchanges=every.matrix.rounds * copies, selects=every.nodes * copies),
-        lambda: _cheapest(request, "direct", [(every.matrix, lowered(every, "direct"))]),
-    )
+
+    def least(travels: list[Travel], *, direct: bool) -> Cost:
+        found = [travel.matrix.rounds if direct else travel.exchanges for travel in travels]
+        nodes = [travel.least_nodes for travel in travels]
+        total = min(map(sum, zip(found, nodes, strict=True)))
+        return Cost(exchanges=min(found) * copies, selects=(total - min(found)) * copies)
+
+    def written_direct() -> Candidate:
+        best = min(every, key=lambda travel: slots(travel, direct=True))
+        return _cheapest(request, "direct", [(best.matrix, lowered(best, "direct"))])
 
     def written_lean() -> Candidate:
-        first = direct.candidate.program if same else None
-        program = lowered(some, "lean") if first is None else _renamed(first, request)
-        return _cheapest(request, "lean", [(some.matrix, program)])
+        best = min(some, key=lambda travel: slots(travel, direct=False))
+        if best.exchanges == best.matrix.rounds and best.matrix is direct.candidate.matrix:
+            assert direct.candidate.program is not None
+            program = _renamed(direct.candidate.program, request)
+        else:
+            program = lowered(best, "lean")
+        return _cheapest(request, "lean", [(best.matrix, program)])
 
-    return direct, Way(Cost(exchanges=some.exchanges * copies, selects=some.nodes * copies), written_lean)
+    direct = Way(least(every, direct=True), written_direct)
+    return direct, Way(least(some, direct=False), written_lean)
 
 
 def _renamed(program: Program, request: Request) -> Program:

@@ -51,8 +51,8 @@ def find_group(words: Words | Parts) -> Group:
     peers, held = tables[0], tables[1]
     lane, register, _ = np.nonzero(peers >= 0)
     there = peers >= 0
-    lanes = _components(words.lanes, np.unique(np.stack([lane, peers[there]]), axis=1))
-    registers = _components(words.count, np.unique(np.stack([register, held[there]]), axis=1))
+    lanes = _components(words.lanes, lane, peers[there])
+    registers = _components(words.count, register, held[there])
     all_lanes, all_registers = [tuple(range(words.lanes))], [tuple(range(words.count))]
     for lane_sets, register_sets in ((lanes, registers), (lanes, all_registers), (all_lanes, registers)):
         group = _copies(tables, lane_sets, register_sets)
@@ -85,22 +85,18 @@ def _tables(words: Words | Parts) -> tuple[NDArray[np.int64], NDArray[np.int64],
     return peers, words.words[..., None], np.zeros_like(peers)
 
 
-def _components(size: int, edges: NDArray[np.int64]) -> list[tuple[int, ...]]:
-    root = list(range(size))
-
-    def find(node: int) -> int:
-        while root[node] != node:
-            root[node] = root[root[node]]
-            node = root[node]
-        return node
-
-    for a, b in edges.T.tolist():
-        first, second = sorted((find(a), find(b)))
-        root[second] = first
-    members: dict[int, list[int]] = {}
-    for node in range(size):
-        members.setdefault(find(node), []).append(node)
-    return [tuple(nodes) for nodes in members.values()]
+def _components(size: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> list[tuple[int, ...]]:
+    """The nodes that these edges connect, each set by its lowest node."""
+    edges = np.zeros((size, size), dtype=bool)
+    edges[first, second] = True
+    ends = np.nonzero(edges | edges.T)
+    lowest, before = np.arange(size), None
+    while before is None or not np.array_equal(lowest, before):
+        before = lowest.copy()
+        np.minimum.at(lowest, ends[0], before[ends[1]])
+        lowest = lowest[lowest]
+    order = np.argsort(lowest, kind="stable")
+    return [tuple(nodes.tolist()) for nodes in np.split(order, np.flatnonzero(np.diff(lowest[order])) + 1)]
 
 
 def _copies(

@@ -13,6 +13,7 @@ as its arrival r. Only making them and taking them apart comes on top.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,8 +89,34 @@ class Journeys:
 
 
 @dataclass(frozen=True, eq=False)
+class Demands:
+    """What the words of a network must hold, `[outputs, lanes, pieces]`, put together from `inputs` words."""
+
+    table: NDArray[np.int64]
+    inputs: int
+
+    @cached_property
+    def network(self) -> Network:
+        """A network that makes them."""
+        return cheapest_network(self.table, self.inputs)
+
+    @property
+    def made(self) -> int:
+        """Different words that are no input as it stands."""
+        if not self.table.size:
+            return 0
+        outputs, lanes, pieces = self.table.shape
+        there = (self.table >= 0).reshape(outputs, lanes * pieces)
+        # the first piece of the input that has it there
+        firsts = np.where(self.table >= 0, self.table - np.arange(pieces), -1).reshape(outputs, -1)
+        low, high = np.where(there, firsts, firsts.max()).min(axis=1), firsts.max(axis=1)
+        made = ((low != high) | (high % pieces != 0)) & there.any(axis=1)
+        return len({row.tobytes() for row in self.table[made]})
+
+
+@dataclass(frozen=True, eq=False)
 class Travel:
-    """A schedule of travel words, with the networks that make them and take them apart.
+    """A schedule of travel words, with the networks that make them and take them apart, found when needed.
 
     `offered` makes, from the pieces of a lane's own words, those of what it offers in each round; `kept`
     makes the pieces of the destination words from those of the arrivals, round by round, and of the own
@@ -98,13 +125,27 @@ class Travel:
 
     bits: int
     matrix: CoordinationMatrix
-    offered: Network
-    kept: Network
+    demands: tuple[Demands, Demands]
+
+    @cached_property
+    def offered(self) -> Network:
+        """From own words to what is sent."""
+        return self.demands[0].network
+
+    @cached_property
+    def kept(self) -> Network:
+        """From arrivals and own words to the destination's."""
+        return self.demands[1].network
 
     @property
     def pieces(self) -> int:
         """In how many words of whole bytes the parts of a word are spread."""
         return max(1, 8 // self.bits)
+
+    @property
+    def least_nodes(self) -> int:
+        """Permutes and selects that no networks do without."""
+        return sum(demands.made for demands in self.demands)
 
     @property
     def nodes(self) -> int:
@@ -163,8 +204,10 @@ def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -
     return Travel(
         needs.bits,
         matrix,
-        cheapest_network(in_pieces(offered, needs.bits), needs.registers * spread),
-        cheapest_network(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
+        (
+            Demands(in_pieces(offered, needs.bits), needs.registers * spread),
+            Demands(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
+        ),
     )
 
 
