@@ -38,12 +38,6 @@ def _complete_machines(context: CompletionContext) -> Iterator[str]:
     return (name for name in machine_names() if name.startswith(context.incomplete))
 
 
-def _complete_assembly_machines(context: CompletionContext) -> Iterator[str]:
-    from regweave.machines.amd.assembly import TARGETS
-
-    return (name for name in TARGETS if name.startswith(context.incomplete))
-
-
 def _complete_strategies(context: CompletionContext) -> Iterator[str]:
     from regweave.rearrangement import STRATEGIES
 
@@ -58,7 +52,6 @@ def _complete_targets(context: CompletionContext) -> Iterator[str]:
 
 LayoutName: TypeAlias = Annotated[str, Parameter(completer=_complete_layouts)]
 MachineName: TypeAlias = Annotated[str, Parameter(completer=_complete_machines)]
-AssemblyMachineName: TypeAlias = Annotated[str, Parameter(completer=_complete_assembly_machines)]
 StrategyName: TypeAlias = Annotated[str, Parameter(completer=_complete_strategies)]
 TargetName: TypeAlias = Annotated[str, Parameter(completer=_complete_targets)]
 
