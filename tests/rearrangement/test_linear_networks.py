@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regweave.rearrangement.linear_networks import cheapest_network, linear_network
-from regweave.rearrangement.networks import find_network
+from regweave.rearrangement.networks.linear import cheapest_network, linear_network
+from regweave.rearrangement.networks.search import find_network
 
 
 def played(network, demands, inputs):

@@ -3,7 +3,7 @@
 import pytest
 
 from regweave.programs import Array, Memory, ProgramBuilder
-from regweave.rearrangement.memory_contract import memory_comments
+from regweave.rearrangement.shared.contract import memory_comments
 
 
 def program(scope, warps=1, space="shared"):

@@ -13,14 +13,14 @@ from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
 from regweave.rearrangement import CoordinationMatrix, Entry, relate
 from regweave.rearrangement.bounds import lower_bound
-from regweave.rearrangement.exchange import lower_exchange
+from regweave.rearrangement.exchange.lowering import lower_exchange
 from regweave.rearrangement.holders import nearest_holders, word_holders
-from regweave.rearrangement.linear_schedule import linear_matrix
-from regweave.rearrangement.matrix import check_matrix
-from regweave.rearrangement.multicast import multicast_matrix
-from regweave.rearrangement.multicast_rounds import Request, fewest_rounds
 from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove
+from regweave.rearrangement.schedule.linear import linear_matrix
+from regweave.rearrangement.schedule.matrix import check_matrix
+from regweave.rearrangement.schedule.multicast import multicast_matrix
+from regweave.rearrangement.schedule.multicast_rounds import Request, fewest_rounds
 
 SM_80 = find_machine("sm_80")
 

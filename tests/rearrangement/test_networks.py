@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from regweave.rearrangement.networks import find_network
+from regweave.rearrangement.networks.search import find_network
 
 
 def run(network, lanes, size):

@@ -9,7 +9,7 @@ from regweave import rearrange
 from regweave.layouts import Layout, element_type
 from regweave.machines.amd import GFX942
 from regweave.machines.nvidia import SM_80
-from regweave.rearrangement.exchanges import exchange_candidates
+from regweave.rearrangement.exchange.forms import exchange_candidates
 from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate

@@ -13,11 +13,11 @@ from regweave.errors import VerificationError
 from regweave.layouts import Layout
 from regweave.programs import run_program
 from regweave.rearrangement import relate
-from regweave.rearrangement.colouring import coloured_matrix
-from regweave.rearrangement.exchanges import without_local_rounds
+from regweave.rearrangement.exchange.forms import without_local_rounds
 from regweave.rearrangement.group import find_group
-from regweave.rearrangement.linear_schedule import linear_matrix
-from regweave.rearrangement.matrix import check_matrix, preliminary_matrix
+from regweave.rearrangement.schedule.colouring import coloured_matrix
+from regweave.rearrangement.schedule.linear import linear_matrix
+from regweave.rearrangement.schedule.matrix import check_matrix, preliminary_matrix
 from regweave.rearrangement.words import find_words
 
 

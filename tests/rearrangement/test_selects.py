@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regweave.machines.nvidia import SM_80
 from regweave.programs import Array, ProgramBuilder, run_program
-from regweave.rearrangement.selects import choose
+from regweave.rearrangement.networks.selects import choose
 
 
 def apply(network, inputs, outputs):

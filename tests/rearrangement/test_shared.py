@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_layout, find_machine
-from regweave.rearrangement.banks import bank_conflicts, conflicts
-from regweave.rearrangement.matrix_rows import as_rows
-from regweave.rearrangement.passages import Choice, linear_passage
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import Request
-from regweave.rearrangement.shared import FORMS, shared_candidates
-from regweave.rearrangement.trials import trial_passage
+from regweave.rearrangement.shared.banks import bank_conflicts, conflicts
+from regweave.rearrangement.shared.forms import FORMS, shared_candidates
+from regweave.rearrangement.shared.matrix_rows import as_rows
+from regweave.rearrangement.shared.passages import Choice, linear_passage
+from regweave.rearrangement.shared.trials import trial_passage
 
 SM_80, GFX942 = find_machine("sm_80"), find_machine("gfx942")
 ROW_BLOCKED = Layout.linear(

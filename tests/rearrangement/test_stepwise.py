@@ -9,12 +9,12 @@ from regweave import layout, rearrange
 from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
 from regweave.rearrangement import relate
-from regweave.rearrangement.bit_maps import find_bit_map
-from regweave.rearrangement.fixed_moves import fixed_move
+from regweave.rearrangement.exchange.fixed_moves import fixed_move
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.request import Request
-from regweave.rearrangement.step_search import find_walk
-from regweave.rearrangement.stepwise import stepwise_candidates
+from regweave.rearrangement.steps.bit_maps import find_bit_map
+from regweave.rearrangement.steps.search import find_walk
+from regweave.rearrangement.steps.stepwise import stepwise_candidates
 
 
 def candidates(source, destination, machine="sm_80", most=None):

@@ -247,3 +247,9 @@ def test_costs_add_up():
     assert cost.instructions == cost.exchanges + cost.selects + cost.logic + cost.tests
     assert cost.hoistable == cost.logic + cost.tests
     assert cost.slots(SM_80.costs) == cost.instructions + cost.exchanges
+
+
+def test_an_exchange_of_nothing_gives_way_to_the_identity():
+    """Both rename registers, and the copies for aligned tuples are counted with the identity alone."""
+    plan = rearrange("mma.m16n8k16.f16.f16:D^T", "mma.m16n8k16.f16.f16:B", "sm_80")
+    assert (plan.strategy, plan.cost.moves) == ("identity", 4)

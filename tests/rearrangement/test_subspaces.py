@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from regweave.machines.nvidia import SM_80
 from regweave.programs import Array, ProgramBuilder, run_program
-from regweave.rearrangement.addressing import lower_addresses, plan_addresses
+from regweave.rearrangement.shared.addressing import lower_addresses, plan_addresses
 from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
 
 vectors = st.lists(st.integers(0, 63), max_size=5)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from regweave.errors import UnsupportedError
 from regweave.machines.nvidia import SM_80
 from regweave.programs import Array, ProgramBuilder, run_program
-from regweave.rearrangement.expressions import (
+from regweave.rearrangement.expressions.nodes import (
     LANE,
     Binary,
     Constant,
@@ -16,9 +16,9 @@ from regweave.rearrangement.expressions import (
     expression_cost,
     lower_expression,
 )
-from regweave.rearrangement.predicates import find_predicate
-from regweave.rearrangement.synthesis import synthesise
-from regweave.rearrangement.tables import Table
+from regweave.rearrangement.expressions.predicates import find_predicate
+from regweave.rearrangement.expressions.synthesis import synthesise
+from regweave.rearrangement.expressions.tables import Table
 
 ALL = 0xFFFFFFFF
 COSTS = SM_80.costs

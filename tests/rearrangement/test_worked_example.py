@@ -4,7 +4,7 @@ import pytest
 
 from regweave import rearrange
 from regweave.rearrangement import CoordinationMatrix, Entry, Group, Plan, RoundExpressions
-from regweave.rearrangement.expressions import evaluate
+from regweave.rearrangement.expressions.nodes import evaluate
 
 C, A = "mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A"
 

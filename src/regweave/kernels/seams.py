@@ -28,9 +28,9 @@ from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.programs import Memory, Program, ProgramBuilder, Step, Value
 from regweave.programs.signatures import register_type
 from regweave.rearrangement import Conditions, Plan, rearrange
-from regweave.rearrangement.accesses import find_accesses
-from regweave.rearrangement.addressing import lower_addresses, plan_addresses
-from regweave.rearrangement.assembling import assemble
+from regweave.rearrangement.networks.assembling import assemble
+from regweave.rearrangement.shared.accesses import find_accesses
+from regweave.rearrangement.shared.addressing import lower_addresses, plan_addresses
 
 _WIDTHS = (128, 64, 32, 16, 8)
 _WORD = 32

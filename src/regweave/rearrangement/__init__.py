@@ -4,12 +4,12 @@ from regweave.rearrangement.chains import ChainLayouts, ChainProduct, ChainSeam,
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.matrix import CoordinationMatrix, Entry
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.planner import STRATEGIES, rearrange
 from regweave.rearrangement.relation import Relation, relate
 from regweave.rearrangement.request import layout
-from regweave.rearrangement.rounds import RoundExpressions
+from regweave.rearrangement.schedule.matrix import CoordinationMatrix, Entry
+from regweave.rearrangement.schedule.rounds import RoundExpressions
 from regweave.rearrangement.seams import SeamStrategy, seam_strategy
 
 __all__ = [

@@ -15,11 +15,11 @@ from regweave.layouts import Layout
 from regweave.programs import Program
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost, cost_of
-from regweave.rearrangement.exchange import lower_fold, words_of
+from regweave.rearrangement.exchange.lowering import lower_fold, words_of
 from regweave.rearrangement.folds import Fold, contraction_axis, find_fold, find_identity
-from regweave.rearrangement.matrix import CoordinationMatrix
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
+from regweave.rearrangement.schedule.matrix import CoordinationMatrix
 
 _LONGEST_WORD = 80
 

@@ -24,13 +24,13 @@ import numpy as np
 from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost
-from regweave.rearrangement.exchanges import Way, find_ways
-from regweave.rearrangement.picking import pick_candidate
+from regweave.rearrangement.exchange.forms import Way, find_ways
+from regweave.rearrangement.picks.picking import pick_candidate
 from regweave.rearrangement.problem import Problem, find_problem
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
-from regweave.rearrangement.shared import FORMS, shared_candidate
-from regweave.rearrangement.stepwise import StepWay, distinct, find_step_ways
+from regweave.rearrangement.shared.forms import FORMS, shared_candidate
+from regweave.rearrangement.steps.stepwise import StepWay, distinct, find_step_ways
 from regweave.rearrangement.swap import FORMS as SWAPS
 
 if TYPE_CHECKING:

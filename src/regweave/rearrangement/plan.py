@@ -22,13 +22,13 @@ from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.matrix import CoordinationMatrix, preliminary_matrix
-from regweave.rearrangement.memory_contract import memory_comments
 from regweave.rearrangement.moving import moved
 from regweave.rearrangement.offers import Offers
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation
-from regweave.rearrangement.rounds import RoundExpressions, round_expressions
+from regweave.rearrangement.schedule.matrix import CoordinationMatrix, preliminary_matrix
+from regweave.rearrangement.schedule.rounds import RoundExpressions, round_expressions
+from regweave.rearrangement.shared.contract import memory_comments
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -26,7 +26,7 @@ from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation, relate
 from regweave.rearrangement.request import read_request
-from regweave.rearrangement.shared import FORMS
+from regweave.rearrangement.shared.forms import FORMS
 from regweave.rearrangement.swap import FORMS as SWAP_FORMS
 from regweave.rearrangement.swap import swap_candidates
 
@@ -121,8 +121,15 @@ def _choose(offers: Offers, strategy: str, relation: Relation, machine: WarpMach
 
 
 def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
-    """The cheapest that applies; what cannot be it is not written."""
+    """The cheapest that applies; what cannot be it is not written.
+
+    An exchange that exchanges nothing renames registers as the identity does, and gives way to it: only
+    there are the copies counted that aligned operand tuples force.
+    """
     best: tuple[tuple[int, bool, int], int, Candidate] | None = None
+    same = any(
+        found.applies for offer in offers.all if offer.strategy == "identity" for found in offer.candidates
+    )
     numbered = [(place, offer) for place, offer in enumerate(offers.all) if offer.strategy != "refuse"]
     for bounded in (False, True):
         if best is not None and best[0] == _NOTHING:
@@ -137,6 +144,8 @@ def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
                 if (closer, place) > best[:2]:
                     continue
             for candidate in offer.candidates:
+                if same and candidate.strategy == "exchange" and not candidate.cost.exchanges:
+                    continue
                 price = _price(candidate.strategy, candidate.cost, machine)
                 if candidate.applies and (best is None or (price, place) < best[:2]):
                     best = price, place, candidate

@@ -7,8 +7,8 @@ then move as a whole:
     >>> find_words(relate(c.repeat(1, 2), a_of_f16)).contents
     ((0, 1), (2, 3), (4, 5), (6, 7))
 
-Where they are not, words must be put together and taken apart (parts.py, travel.py), and `find_words` says
-which register stands in the way.
+Where they are not, words must be put together and taken apart (parts.py, schedule/travel.py), and
+`find_words` says which register stands in the way.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 from regweave.emitters import check_target
 from regweave.errors import UnsupportedError
 from regweave.rearrangement import CoordinationMatrix, Cost, Plan
-from regweave.rearrangement.banks import bank_conflicts
+from regweave.rearrangement.shared.banks import bank_conflicts
 
 
 def plan_document(plan: Plan, target: str | None = None) -> dict[str, Any]:

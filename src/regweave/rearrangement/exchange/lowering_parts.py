@@ -1,0 +1,180 @@
+"""From a schedule of travel words to the program that carries it out.
+
+Each round offers a word that the first network makes, and shuffles it; the second network puts the
+destination words together. A node that takes whole words is a select; any other is a byte permute, whose
+selector is a constant or, where lanes differ, an index expression of the lane, computed once.
+
+    word 0 = c0 c1 c2 c3       select: 0x5410 or 0x7632 by lane bit 2
+    offer  = byte_permute(word 0, word 1, select)
+
+Parts of less than a byte are spread over several words first, so that each lies in a byte of its own, and
+joined at the end:
+
+    even = word & 0x0f0f0f0f      odd = (word >> 4) & 0x0f0f0f0f      word = even | odd << 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import Program, ProgramBuilder, Value
+from regweave.rearrangement.exchange.lowering import find_indexing, finish, program_builder, word_value
+from regweave.rearrangement.expressions.choices import chosen_constants
+from regweave.rearrangement.expressions.nodes import (
+    Binary,
+    Constant,
+    Expression,
+    Select,
+    expression_cost,
+    lower_expression,
+)
+from regweave.rearrangement.expressions.predicates import find_predicate
+from regweave.rearrangement.expressions.synthesis import synthesise
+from regweave.rearrangement.expressions.tables import Table
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.networks.search import Network
+from regweave.rearrangement.parts import Contents
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.schedule.travel import Travel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SELECTOR_BITS = 0xFFFF
+
+
+def lower_travel(
+    name: str,
+    relation: Relation,
+    contents: Contents,
+    group: Group,
+    travel: Travel,
+    machine: WarpMachine,
+    *,
+    locals_travel: bool,
+) -> Program:
+    """The program of one exchange of travel words; unless `locals_travel`, local rounds need no shuffle."""
+    builder = program_builder(name, relation, relation.destination.registers, machine)
+    matrix, bits = travel.matrix, travel.bits
+    indexing = find_indexing(matrix, group, machine)
+    lowering = _Lowering(builder, group, machine)
+    results: dict[int, Value] = {}
+    for offset in group.register_offsets:
+        own: list[Value] = []
+        for register in group.registers:
+            own += _spread(builder, word_value(builder, relation, contents[register + offset]), bits)
+        offers = lowering.lower(travel.offered, own)
+        taken: list[Value] = []
+        for number in range(matrix.rounds):
+            pieces = offers[number * travel.pieces : (number + 1) * travel.pieces]
+            if locals_travel or not matrix.is_local(number):
+                sent = _join(builder, pieces, bits)
+                pieces = _spread(builder, indexing.take(builder, sent, number), bits)
+            taken += pieces
+        kept = lowering.lower(travel.kept, [*taken, *own])
+        for at, register in enumerate(group.registers):
+            pieces = kept[at * travel.pieces : (at + 1) * travel.pieces]
+            results[register + offset] = _join(builder, pieces, bits)
+    return finish(builder, relation, results)
+
+
+class _Lowering:
+    """Networks of a group as steps of the whole warp; selectors are built on those before them."""
+
+    def __init__(self, builder: ProgramBuilder, group: Group, machine: WarpMachine) -> None:
+        self._builder, self._machine = builder, machine
+        self._known: dict[Expression, None] = {}
+        self._lanes = np.full(machine.lanes, -1)
+        for offset in group.lane_offsets:
+            self._lanes[np.array(group.lanes) + offset] = np.arange(len(group.lanes))
+
+    def lower(self, network: Network, inputs: Sequence[Value]) -> list[Value]:
+        """The values of the network's outputs."""
+        values = list(inputs)
+        for node in network.nodes:
+            low, high = values[node.low], values[node.high]
+            chosen = node.selects
+            if chosen is None:
+                values.append(self._builder.step("byte_permute", (low, high, self._selector(node.picks))))
+            else:
+                values.append(self._select(chosen, low, high))
+        return [values[output] for output in network.outputs]
+
+    def _select(self, chosen: NDArray[np.bool_], low: Value, high: Value) -> Value:
+        lanes = [None if at < 0 else bool(chosen[at]) for at in self._lanes.tolist()]
+        predicate = find_predicate(lanes, self._machine.costs)
+        sides = (low, high) if predicate.negated else (high, low)
+        return self._builder.step("select", (predicate.lower(self._builder), *sides))
+
+    def _selector(self, picks: NDArray[np.int64]) -> Value:
+        wide = 4 // picks.shape[1]  # bytes of a part
+        picked = _settled(picks)[:, :, None] * wide + np.arange(wide)
+        values = (picked.reshape(-1, 4) << np.arange(0, 16, 4)).sum(axis=1)
+        if bool((values == values[0]).all()):
+            return self._builder.constant(int(values[0]))
+        table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]
+        found = self._selector_expression(table)
+        self._known[found] = None
+        return lower_expression(found, self._builder)
+
+    def _selector_expression(self, table: Sequence[int | None]) -> Expression:
+        """The cheapest expression, seen with the form in which the machine takes selectors."""
+        costs, known = self._machine.costs, tuple(self._known)
+        found = [synthesise(table, _SELECTOR_BITS, costs, known)]
+        if self._machine.selector_slots:
+            found += chosen_constants(Table(tuple(table), _SELECTOR_BITS), costs)
+
+        def slots(expression: Expression) -> int:
+            extra = 0 if _of_constants(expression) else self._machine.selector_slots
+            return expression_cost(expression, costs, known) + extra
+
+        return min(found, key=slots)
+
+
+def _of_constants(expression: Expression) -> bool:
+    """Whether it is put together from constants and choices among them, so that compilers see its values."""
+    if isinstance(expression, Select):
+        return _of_constants(expression.when_true) and _of_constants(expression.when_false)
+    if isinstance(expression, Binary):
+        return expression.opcode in ("xor", "or", "and") and all(
+            map(_of_constants, (expression.left, expression.right))
+        )
+    return isinstance(expression, Constant)
+
+
+def _settled(picks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Picks with those that do not matter chosen as in the lanes where they do."""
+    settled = picks.copy()
+    for column in settled.T:
+        cares = np.flatnonzero(column >= 0)
+        if cares.size and cares.size < column.size:
+            free = np.flatnonzero(column < 0)
+            # the lane whose number differs in the fewest bits decides
+            distance = np.bitwise_count(free[:, None] ^ cares)
+            column[free] = column[cares[distance.argmin(axis=1)]]
+    return np.maximum(settled, 0)
+
+
+def _spread(builder: ProgramBuilder, word: Value, bits: int) -> list[Value]:
+    """Words whose bytes hold one part each; the word itself if its parts have bytes of their own."""
+    if bits >= 8:
+        return [word]
+    mask = builder.constant(((1 << bits) - 1) * 0x01010101)
+    pieces = []
+    for shift in range(0, 8, bits):
+        moved = builder.step("shift_right", (word, builder.constant(shift))) if shift else word
+        pieces.append(builder.step("and", (moved, mask)))
+    return pieces
+
+
+def _join(builder: ProgramBuilder, pieces: Sequence[Value], bits: int) -> Value:
+    """The word of pieces that were spread."""
+    word = pieces[0]
+    for number, piece in enumerate(pieces[1:], start=1):
+        moved = builder.step("shift_left", (piece, builder.constant(number * bits)))
+        word = builder.step("or", (word, moved))
+    return word

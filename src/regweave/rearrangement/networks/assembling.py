@@ -1,0 +1,84 @@
+"""Words put together from parts of other words of the same lane, by byte permutes that outputs share.
+
+    >>> assemble(builder, [(0, 1, 4, 5)], {item: (word, bit), ...}, 8)      # one permute of two words
+
+Where a wanted word is a held one as it stands, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from regweave.errors import UnsupportedError
+from regweave.programs import ProgramBuilder, Value
+from regweave.rearrangement.networks.search import find_network
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ANY = -1
+
+# item -> the word that holds it and the bit at which it lies there
+Held: TypeAlias = dict[int, tuple[Value, int]]
+
+
+def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Held, unit: int) -> list[Value]:
+    """Words of the wanted items from the words that hold them, by byte permutes where parts move.
+
+    Bytes of `held` words are numbered 4 * word + byte. Elements of half a byte move with their neighbours.
+    """
+    values = list(dict.fromkeys(value for value, _ in held.values()))
+    number = {value: index for index, value in enumerate(values)}
+    demands = []
+    for items in wanted:
+        demand = [_ANY] * 4
+        for place, item in enumerate(items):
+            value, at = held[item]
+            for part in range(0, unit, 8):
+                byte, found = (place * unit + part) // 8, number[value] * 4 + (at + part) // 8
+                if at % 8 != place * unit % 8 or demand[byte] not in (_ANY, found):
+                    raise UnsupportedError("elements of half a byte would have to be taken apart")
+                demand[byte] = found
+        demands.append(tuple(demand))
+    results = {index: values[row[0] // 4] for index, row in enumerate(demands) if _straight(row)}
+    for outputs in _independent({index: row for index, row in enumerate(demands) if index not in results}):
+        rows = [demands[output] for output in outputs]
+        inputs = sorted({byte // 4 for row in rows for byte in row if byte >= 0})
+        place = {value * 4 + byte: at * 4 + byte for at, value in enumerate(inputs) for byte in range(4)}
+        local = np.array([[[place.get(byte, _ANY) for byte in row]] for row in rows])
+        made = _network(builder, local, [values[value] for value in inputs])
+        results.update(zip(outputs, made, strict=True))
+    return [results[index] for index in range(len(wanted))]
+
+
+def _straight(demand: Sequence[int]) -> bool:
+    """Whether it is a whole word as it stands, as far as it matters."""
+    return all(byte in (_ANY, demand[0] + place) for place, byte in enumerate(demand)) and demand[0] % 4 == 0
+
+
+def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    """Outputs in sets that share no input."""
+    # by number, in the order in which they last grew
+    sets: dict[int, tuple[set[int], list[int]]] = {}
+    owner: dict[int, int] = {}
+    for number, (output, demand) in enumerate(demands.items()):
+        inputs, outputs = {byte // 4 for byte in demand if byte >= 0}, [output]
+        for known in sorted({owner[word] for word in inputs if word in owner}):
+            more, earlier = sets.pop(known)
+            inputs, outputs = inputs | more, earlier + outputs
+        sets[number] = inputs, outputs
+        owner.update(dict.fromkeys(inputs, number))
+    return [outputs for _, outputs in sets.values()]
+
+
+def _network(builder: ProgramBuilder, demands: NDArray[np.int64], inputs: Sequence[Value]) -> list[Value]:
+    network = find_network(demands, len(inputs))
+    values = list(inputs)
+    for node in network.nodes:
+        picks = (max(int(pick), 0) << 4 * place for place, pick in enumerate(node.picks[0]))
+        selector = builder.constant(sum(picks))
+        values.append(builder.step("byte_permute", (values[node.low], values[node.high], selector)))
+    return [values[at] for at in network.outputs]

@@ -1,0 +1,253 @@
+"""Words that are put together to travel, for elements narrower than a register.
+
+Where the elements of a destination word come from several lanes, a lane sends what another needs of it as
+*travel words*, made of parts of its own words, and puts its words together from those that arrive. The f16
+C -> B seam is the model case. Lane 4 g + t needs, of every 8 x 8 block, two halves from two lanes; what it
+needs of one lane in two blocks fills a word. So each pair of blocks takes two travel words: two byte permutes
+to make them, two exchanges, two byte permutes to take them apart.
+
+Travel words are words: their coordination matrix says that in round j lane i takes travel word q of lane p
+as its arrival r. Only making them and taking them apart comes on top.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.rearrangement.group import Group
+from regweave.rearrangement.networks.linear import cheapest_network
+from regweave.rearrangement.networks.search import Network
+from regweave.rearrangement.parts import NOTHING
+from regweave.rearrangement.schedule.matrix import CoordinationMatrix, Entry
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What the lanes of a group need, in the group's numbers: `[lanes, destination parts]` each.
+
+    Part u of a lane (register * parts of a word + place) is the part `own[lane, u]` of lane `peers[lane, u]`,
+    counted likewise; both are -1 where nothing is needed. A part has `bits` bits.
+    """
+
+    bits: int
+    peers: NDArray[np.int64]
+    own: NDArray[np.int64]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the group."""
+        return self.peers.shape[0]
+
+    @property
+    def has_local(self) -> bool:
+        """Whether a lane needs anything that it has."""
+        return bool((self.peers == np.arange(self.lanes)[:, None]).any())
+
+    @property
+    def remote_words(self) -> int:
+        """The most travel words that a lane takes from others, at least."""
+        own = np.arange(self.lanes)[:, None]
+        pairs = (own * self.lanes + self.peers)[(self.peers >= 0) & (self.peers != own)]
+        counts = np.bincount(pairs, minlength=self.lanes**2).reshape(self.lanes, -1)
+        return int((-(-counts // self.per_word)).sum(axis=1).max())
+
+    @property
+    def per_word(self) -> int:
+        """Parts of a word."""
+        return 32 // self.bits
+
+    @property
+    def registers(self) -> int:
+        """Registers of the group."""
+        return self.peers.shape[1] // self.per_word
+
+
+@dataclass(frozen=True, eq=False)
+class Journeys:
+    """Travel word e goes from lane `peers[e]` to lane `takers[e]` in round `rounds[e]`.
+
+    `units[e, k]` is the taker's part that lies at place k of it; -1 for none.
+    """
+
+    takers: NDArray[np.int64]
+    peers: NDArray[np.int64]
+    units: NDArray[np.int64]
+    rounds: NDArray[np.int64]
+
+    @property
+    def has_local_rounds(self) -> bool:
+        """Whether in some round every lane takes from itself."""
+        moving = self.takers != self.peers
+        return len(np.unique(self.rounds[moving])) < len(np.unique(self.rounds))
+
+
+@dataclass(frozen=True, eq=False)
+class Demands:
+    """What the words of a network must hold, `[outputs, lanes, pieces]`, put together from `inputs` words."""
+
+    table: NDArray[np.int64]
+    inputs: int
+
+    @cached_property
+    def network(self) -> Network:
+        """A network that makes them."""
+        return cheapest_network(self.table, self.inputs)
+
+    @property
+    def made(self) -> int:
+        """Different words that are no input as it stands."""
+        if not self.table.size:
+            return 0
+        outputs, lanes, pieces = self.table.shape
+        there = (self.table >= 0).reshape(outputs, lanes * pieces)
+        # the first piece of the input that has it there
+        firsts = np.where(self.table >= 0, self.table - np.arange(pieces), -1).reshape(outputs, -1)
+        low, high = np.where(there, firsts, firsts.max()).min(axis=1), firsts.max(axis=1)
+        made = ((low != high) | (high % pieces != 0)) & there.any(axis=1)
+        return len({row.tobytes() for row in self.table[made]})
+
+
+@dataclass(frozen=True, eq=False)
+class Travel:
+    """A schedule of travel words, with the networks that make them and take them apart, found when needed.
+
+    `offered` makes, from the pieces of a lane's own words, those of what it offers in each round; `kept`
+    makes the pieces of the destination words from those of the arrivals, round by round, and of the own
+    words. A piece is a word, or what `pieces` of a word lie in when its parts are narrower than a byte.
+    """
+
+    bits: int
+    matrix: CoordinationMatrix
+    demands: tuple[Demands, Demands]
+
+    @cached_property
+    def offered(self) -> Network:
+        """From own words to what is sent."""
+        return self.demands[0].network
+
+    @cached_property
+    def kept(self) -> Network:
+        """From arrivals and own words to the destination's."""
+        return self.demands[1].network
+
+    @property
+    def pieces(self) -> int:
+        """In how many words of whole bytes the parts of a word are spread."""
+        return max(1, 8 // self.bits)
+
+    @property
+    def least_nodes(self) -> int:
+        """Permutes and selects that no networks do without."""
+        return sum(demands.made for demands in self.demands)
+
+    @property
+    def nodes(self) -> int:
+        """Permutes and selects."""
+        return len(self.offered.nodes) + len(self.kept.nodes)
+
+    @property
+    def exchanges(self) -> int:
+        """Rounds in which anything moves between lanes."""
+        return sum(not self.matrix.is_local(number) for number in range(self.matrix.rounds))
+
+
+def arranged(journeys: Journeys, needs: Needs) -> tuple[Journeys, ...]:
+    """The same travel words with their parts in other places: as they lie in the source, or are needed.
+
+    A word whose parts lie as in the source may be there already, one whose parts lie as they are needed may
+    need no permute on arrival. Where two parts claim one place the order is kept as it is.
+    """
+    units, there = journeys.units, journeys.units >= 0
+    places = (
+        needs.own[journeys.takers[:, None], units] % needs.per_word,
+        units % needs.per_word,
+    )
+    found = []
+    for claimed in places:
+        bits = np.where(there, 1 << claimed, 0)
+        if bool((np.bitwise_or.reduce(bits, axis=1) == bits.sum(axis=1)).all()):
+            moved = np.full_like(units, NOTHING)
+            rows, columns = np.nonzero(there)
+            moved[rows, claimed[rows, columns]] = units[rows, columns]
+            found.append(replace(journeys, units=moved))
+    return tuple(found) or (journeys,)
+
+
+def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -> Travel:
+    """The schedule of these journeys; with `stay`, parts of rounds that are local are not sent but kept."""
+    takers, peers, units, rounds = journeys.takers, journeys.peers, journeys.units, journeys.rounds
+    size = needs.per_word
+    if stay:
+        moves = np.zeros(int(rounds.max(initial=-1)) + 1, dtype=bool)
+        moves[rounds[takers != peers]] = True
+        kept = moves[rounds]
+        takers, peers, units = takers[kept], peers[kept], units[kept]
+        rounds = (np.cumsum(moves) - 1)[rounds[kept]]
+    count = int(rounds.max(initial=-1)) + 1
+    there = units >= 0
+    offered = np.full((count, needs.lanes, size), NOTHING)
+    offered[rounds, peers] = np.where(there, needs.own[takers[:, None], units], NOTHING)
+    # what no journey brings is there already
+    kept = np.where(needs.peers >= 0, needs.own + count * size, NOTHING)
+    rows, columns = np.nonzero(there)
+    kept[takers[rows], units[rows, columns]] = rounds[rows] * size + columns
+    kept = kept.reshape(needs.lanes, needs.registers, size).swapaxes(0, 1)
+    matrix = _matrix(needs, group, takers, peers, units, rounds)
+    spread = max(1, 8 // needs.bits)
+    return Travel(
+        needs.bits,
+        matrix,
+        (
+            Demands(in_pieces(offered, needs.bits), needs.registers * spread),
+            Demands(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
+        ),
+    )
+
+
+def _matrix(
+    needs: Needs,
+    group: Group,
+    takers: NDArray[np.int64],
+    peers: NDArray[np.int64],
+    units: NDArray[np.int64],
+    rounds: NDArray[np.int64],
+) -> CoordinationMatrix:
+    """H of travel words, numbered in each lane by who takes them, and of arrivals, by round.
+
+    Words that are not put together have the numbers that they have.
+    """
+    lanes, count = len(group.lanes), len(takers)
+    registers = np.array(group.registers)
+    words, keeps = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    if needs.per_word == 1:
+        words, keeps = registers[needs.own[takers, units[:, 0]]], registers[units[:, 0]]
+    numbered = ((words, (takers, peers)), (keeps, (rounds, takers)))
+    for numbers, ends in numbered if needs.per_word > 1 else ():
+        order = np.lexsort((rounds, *ends))
+        ordered = ends[1][order]
+        numbers[order] = np.arange(count) - np.searchsorted(ordered, ordered)
+    rows: list[list[Entry | None]] = [[None] * (int(rounds.max(initial=-1)) + 1) for _ in range(lanes)]
+    for taker, peer, word, keep, number in np.stack([takers, peers, words, keeps, rounds], axis=1).tolist():
+        rows[taker][number] = Entry(group.lanes[peer], word, keep)
+    return CoordinationMatrix(group.lanes, tuple(map(tuple, rows)), ((),) * lanes)
+
+
+def in_pieces(table: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Demands in parts, `[outputs, lanes, parts]` of word * parts + place, as demands on whole bytes.
+
+    Parts of less than a byte lie in several pieces of a word: part k in byte k // pieces of piece k % pieces.
+    """
+    if bits >= 8:
+        return table
+    pieces = 8 // bits
+    word, place = np.divmod(table, table.shape[2])
+    codes = np.where(table < 0, NOTHING, (word * pieces + place % pieces) * 4 + place // pieces)
+    split = codes.reshape(*table.shape[:2], 4, pieces)
+    return np.moveaxis(split, 3, 1).reshape(-1, table.shape[1], 4)

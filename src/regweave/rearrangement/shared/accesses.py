@@ -1,0 +1,97 @@
+"""One side's accesses to shared memory: which items each one moves, and where in every lane.
+
+    >>> find_accesses(addresses, 128, 32).items[0]      # one access of 16 bytes moves these items
+    (0, 1, 8, 9)
+
+Addresses are in bits, `[threads, items]`. What one access moves must lie side by side in every thread, in the
+same order; a side where that is not so for a width has no accesses of that width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.rearrangement.shared.matrix_rows import RowSide
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Accesses:
+    """`tables[access]` the byte address in every thread, `items[access]` what it moves, from low to high.
+
+    `steps[access]` is the step in which it is made; `same[item]` names the item that stands for an item which
+    lies at the same place in every thread. Where the accesses move rows of matrices, `rows` says which.
+    """
+
+    bits: int
+    tables: NDArray[np.int64]
+    items: tuple[tuple[int, ...], ...]
+    steps: tuple[int, ...]
+    same: dict[int, int]
+    rows: RowSide | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes per lane of one access."""
+        return self.bits // 8
+
+
+class Columns:
+    """The addresses of a side, `[threads, items]` in bits, made ready to look for accesses in.
+
+    Items of different `steps` have nothing to do with one another; `wanted` are those to be moved.
+    """
+
+    def __init__(
+        self,
+        addresses: NDArray[np.int64],
+        wanted: Sequence[int] | None = None,
+        steps: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.table = np.ascontiguousarray(addresses.T)
+        # the bits that are set in any thread say what the addresses are multiples of
+        self.low = np.bitwise_or.reduce(self.table, axis=1)
+        self.times = [0] * len(self.table) if steps is None else steps.tolist()
+        # columns that differ by a constant have one shape
+        starts, shapes = self.table[:, 0].tolist(), dict[bytes, int]()
+        moved = [shapes.setdefault(row.tobytes(), len(shapes)) for row in self.table - self.table[:, :1]]
+        places = list(zip(self.times, moved, starts, strict=True))
+        self.first: dict[tuple[int, int, int], int] = {}
+        items = range(len(self.table)) if wanted is None else wanted
+        self.same = {item: self.first.setdefault(places[item], item) for item in items}
+
+    def accesses(self, bits: int, unit: int) -> Accesses | None:
+        """The accesses of `bits` bits that move all items, each `unit` bits; None if that is impossible.
+
+        Items at the same place in every thread are moved once.
+        """
+        together = bits // unit
+        aligned = (self.low & (bits - 1) == 0).tolist()
+        begins = [(place, item) for place, item in self.first.items() if aligned[item]]
+        if len(begins) * together != len(self.first):
+            return None
+        rows = [
+            tuple([self.first.get((time, shape, start + unit * place), -1) for place in range(together)])
+            for (time, shape, start), _ in begins
+        ]
+        if any(-1 in row for row in rows):
+            return None
+        tables = self.table[[item for _, item in begins]] // 8
+        return Accesses(bits, tables, tuple(rows), tuple(self.times[item] for _, item in begins), self.same)
+
+
+def find_accesses(
+    addresses: NDArray[np.int64],
+    bits: int,
+    unit: int,
+    wanted: Sequence[int] | None = None,
+    steps: NDArray[np.int64] | None = None,
+) -> Accesses | None:
+    """The accesses of one width to `addresses`; None if there are none that move all `wanted` items."""
+    return Columns(addresses, wanted, steps).accesses(bits, unit)

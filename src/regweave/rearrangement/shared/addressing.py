@@ -1,0 +1,220 @@
+"""The addresses of a side's accesses, computed with few instructions.
+
+Every access has a table: its address in each thread. Tables that differ by a constant share one value, and
+the constant goes into the instruction. Where an xor swizzle overlaps the lanes' bits, tables that differ by
+the xor of a constant share a value but for that xor. What is left are values that depend on the thread
+alone:
+
+    >>> plan_addresses([[0, 4, 8, ...], [128, 132, ...]])
+    one value `lane << 2`, and offsets 0 and 128
+
+If each bit of the thread's number adds (or flips) fixed bits, a value is a sum of shifted, masked pieces.
+Anything else is left to `synthesise`. A factor of all pieces comes last where accesses scale their index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import ProgramBuilder, Value
+from regweave.rearrangement.expressions.nodes import lower_expression
+from regweave.rearrangement.expressions.synthesis import synthesise
+from regweave.rearrangement.subspaces import spanned
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bits `first` to `first + bits - 1` of the thread's number, times `factor`."""
+
+    first: int
+    bits: int
+    factor: int
+    whole: bool  # whether these are all bits from `first` on
+
+    @property
+    def operations(self) -> int:
+        """Instructions that it takes."""
+        if self.factor & (self.factor - 1):
+            return 1 + (self.first > 0) + (not self.whole)
+        shift = self.factor.bit_length() - 1 - self.first
+        return (shift != 0) + (not self.whole or (self.first > 0 and self.factor > 1))
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadValue:
+    """A value that depends on the thread's number: `pieces` joined by `joint`, or else a bare `table`."""
+
+    table: NDArray[np.int64]
+    pieces: tuple[Piece, ...] | None
+    joint: str
+
+    @property
+    def operations(self) -> int:
+        """Instructions that it takes, a guess for a bare table."""
+        if self.pieces is None:
+            return 3
+        return sum(piece.operations for piece in self.pieces) + max(len(self.pieces) - 1, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Addresses:
+    """For each access (value, xored constant) and the known offset; `values` are shared."""
+
+    values: tuple[ThreadValue, ...]
+    uses: tuple[tuple[int, int, int], ...]
+
+    @property
+    def operations(self) -> int:
+        """Instructions for all values, and for xors of them."""
+        xors = {(value, constant) for value, constant, _ in self.uses if constant}
+        return sum(value.operations for value in self.values) + len(xors)
+
+
+def plan_addresses(tables: Sequence[NDArray[np.int64]]) -> Addresses:
+    """Few values for these `tables`, each the byte address of one access in every thread."""
+    values: list[ThreadValue] = []
+    known: dict[tuple[str, bytes], int] = {}
+    uses = []
+    for table in tables:
+        start = int(table[0])
+        moved, flipped = table - start, table ^ start
+        support = int(np.bitwise_or.reduce(flipped))
+        constant = start & support
+        if moved.min() >= 0 and ("moved", moved.tobytes()) in known:
+            uses.append((known["moved", moved.tobytes()], 0, start))
+        elif ("flipped", flipped.tobytes()) in known:
+            uses.append((known["flipped", flipped.tobytes()], constant, start & ~support))
+        else:
+            number = len(values)
+            if moved.min() < 0 or _flips(flipped):
+                values.append(_value(flipped))
+                uses.append((number, constant, start & ~support))
+            else:
+                values.append(_value(moved))
+                uses.append((number, 0, start))
+            kept = values[-1].table
+            known.setdefault(("moved", kept.tobytes()), number)
+            known.setdefault(("flipped", kept.tobytes()), number)
+    return Addresses(tuple(values), tuple(uses))
+
+
+def lower_addresses(
+    plan: Addresses, builder: ProgramBuilder, thread: Value, machine: WarpMachine
+) -> list[tuple[Value, int]]:
+    """The value and the known offset of each access."""
+    values = [_lower(value, builder, thread, machine) for value in plan.values]
+    lowered = []
+    for number, constant, offset in plan.uses:
+        value = values[number]
+        if constant:
+            value = builder.step("xor", (value, builder.constant(constant)))
+        lowered.append((value, offset))
+    return lowered
+
+
+def _flips(table: NDArray[np.int64]) -> bool:
+    """Whether each bit of the thread's number flips fixed bits."""
+    return np.array_equal(table, spanned([int(table[1 << bit]) for bit in range(_bits(table))]))
+
+
+def _bits(table: NDArray[np.int64]) -> int:
+    return (table.size - 1).bit_length() if table.size & (table.size - 1) == 0 else 0
+
+
+def _value(table: NDArray[np.int64]) -> ThreadValue:
+    """The cheaper of sum and xor, or the bare table."""
+    ones = [int(table[1 << bit]) for bit in range(_bits(table))]
+    made = []
+    sums = np.zeros(1, dtype=np.int64)
+    for one in ones:
+        sums = np.concatenate([sums, sums + one])
+    if np.array_equal(sums, table):
+        made.append(ThreadValue(table, _fields(ones), "add"))
+    if np.array_equal(table, spanned(ones)):
+        made.append(ThreadValue(table, _shifts(ones), "xor"))
+    return min(made, key=lambda value: value.operations, default=ThreadValue(table, None, ""))
+
+
+def _fields(weights: Sequence[int]) -> tuple[Piece, ...]:
+    """Runs of bits whose weights double."""
+    pieces, first = [], 0
+    while first < len(weights):
+        last = first
+        while last + 1 < len(weights) and weights[last + 1] == 2 * weights[last]:
+            last += 1
+        if weights[first]:
+            whole = not any(weights[last + 1 :]) and last + 1 == len(weights)
+            pieces.append(Piece(first, last - first + 1, weights[first], whole))
+        first = last + 1
+    return tuple(pieces)
+
+
+def _shifts(masks: Sequence[int]) -> tuple[Piece, ...]:
+    """For each distance the run of bits that move that far; runs with gaps are several pieces."""
+    by_distance: dict[int, list[int]] = {}
+    for bit, mask in enumerate(masks):
+        for place in range(mask.bit_length()):
+            if mask >> place & 1:
+                by_distance.setdefault(place - bit, []).append(bit)
+    pieces = []
+    for distance, bits in by_distance.items():
+        first = 0
+        for number, bit in enumerate(bits):
+            if number + 1 == len(bits) or bits[number + 1] != bit + 1:
+                low = bits[first]
+                factor = 1 << (low + distance)
+                pieces.append(Piece(low, bit - low + 1, factor, bit + 1 == len(masks)))
+                first = number + 1
+    return tuple(pieces)
+
+
+def _lower(value: ThreadValue, builder: ProgramBuilder, thread: Value, machine: WarpMachine) -> Value:
+    if value.pieces is None:
+        return lower_expression(synthesise(value.table.tolist(), 0xFFFFFFFF, machine.costs), builder, thread)
+    scale = _scale(value.pieces, machine)
+    total: Value | None = None
+    for piece in value.pieces:
+        part = _lower_piece(replace(piece, factor=piece.factor // scale), builder, thread)
+        total = part if total is None else builder.step(value.joint, (total, part))
+    if total is None:
+        return builder.constant(0)
+    return (
+        builder.step("shift_left", (total, builder.constant(scale.bit_length() - 1))) if scale > 1 else total
+    )
+
+
+def _scale(pieces: Sequence[Piece], machine: WarpMachine) -> int:
+    """The largest factor that all of several pieces have and that accesses multiply by themselves, or 1."""
+    common = math.gcd(*(piece.factor for piece in pieces))
+    scales = [scale for scale in machine.shared_scales if common % scale == 0]
+    return max(scales, default=1) if len(pieces) > 1 else 1
+
+
+def _lower_piece(piece: Piece, builder: ProgramBuilder, thread: Value) -> Value:
+    """The piece as shift and mask, and a product where its factor is no power of two."""
+    mask = ((1 << piece.bits) - 1) << piece.first
+    if piece.factor & (piece.factor - 1):
+        part = thread
+        if piece.first:
+            part = builder.step("shift_right", (part, builder.constant(piece.first)))
+        if not piece.whole:
+            part = builder.step("and", (part, builder.constant(mask >> piece.first)))
+        return builder.step("multiply", (part, builder.constant(piece.factor)))
+    distance = piece.factor.bit_length() - 1 - piece.first
+    part = thread
+    if distance:
+        opcode = "shift_left" if distance > 0 else "shift_right"
+        part = builder.step(opcode, (part, builder.constant(abs(distance))))
+    if piece.whole and not (piece.first and distance > -piece.first):
+        return part
+    moved = mask << distance if distance >= 0 else mask >> -distance
+    return builder.step("and", (part, builder.constant(moved)))

@@ -1,0 +1,174 @@
+"""The strategy *shared*: words go through shared memory, arranged so that no side has a bank conflict.
+
+Every lane stores what it has, the lanes wait for one another, every lane loads what it needs:
+
+    shared_store shared %5, %1, %2, %3, %4 bytes 16 offset 0
+    barrier warp
+    %9, %10, %11, %12 = shared_load shared %8 bytes 16 offset 0
+
+*Whole-warp* moves everything at once. *Grouped* moves one part after the other through the same memory, each
+part with all lanes at work: less memory, more barriers. *Single-lane* is for relations in which every lane
+keeps its elements but needs them in registers that depend on the lane: it stores them into a column of its
+own and loads them in its own order, with nobody to wait for. Layouts over several warps wait for the block.
+
+Parts of registers are put together by byte permutes before and after, unless they are packed on the way
+anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import numpy as np
+
+from regweave.errors import UnsupportedError
+from regweave.machines.gpu import WarpMachine
+from regweave.programs import Memory, Program, ProgramBuilder, Value
+from regweave.rearrangement.candidates import Candidate, function_name
+from regweave.rearrangement.cost import cost_of
+from regweave.rearrangement.exchange.lowering import program_builder, result_value, word_value
+from regweave.rearrangement.networks.assembling import Held, assemble
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.request import Request
+from regweave.rearrangement.shared.addressing import lower_addresses
+from regweave.rearrangement.shared.matrix_rows import MATRICES
+from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
+from regweave.rearrangement.shared.trials import own_passage, trial_passage
+
+MEMORY = "shared"
+FORMS = ("whole-warp", "grouped", "single-lane")
+
+
+def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
+    """The forms whole-warp, grouped and single-lane."""
+    return tuple(shared_candidate(request, relation, form) for form in FORMS)
+
+
+def shared_candidate(request: Request, relation: Relation, form: str) -> Candidate:
+    """One of FORMS."""
+    machine, kind = request.machine, relation.destination.element_type
+    if machine.shared_bytes == 0:
+        return Candidate("shared", form, f"{machine.name} has no shared memory")
+    if kind.bits > WORD:
+        return Candidate("shared", form, f"{relation.destination.dtype} elements take two registers each")
+    write: dict[str, Callable[[Request, Relation], Candidate]]
+    write = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
+    return write[form](request, relation)
+
+
+def _whole(request: Request, relation: Relation) -> Candidate:
+    machine = request.machine
+    found = linear_passage(relation, machine) or trial_passage(relation, machine)
+    if found is None:
+        return Candidate("shared", FORMS[0], "bank conflicts remain in every arrangement that was tried")
+    return _candidate(request, relation, FORMS[0], f"all lanes of the {found.scope} at once", found)
+
+
+def _grouped(request: Request, relation: Relation) -> Candidate:
+    found = linear_passage(relation, request.machine, grouped=True)
+    if found is None:
+        return Candidate("shared", FORMS[1], "no part of the tile keeps all lanes at work on both sides")
+    return _candidate(request, relation, FORMS[1], f"in {found.steps} parts, one after the other", found)
+
+
+def _single(request: Request, relation: Relation) -> Candidate:
+    elsewhere = np.argwhere(relation.peers != np.arange(relation.lanes)[:, None])
+    if elsewhere.size:
+        lane, item = (int(number) for number in elsewhere[0])
+        element = divmod(int(relation.destination.table[lane, item]), relation.destination.shape[1])
+        peer = int(relation.peers[lane, item])
+        return Candidate("shared", FORMS[2], f"lane {lane} needs element {element} of lane {peer}")
+    found = own_passage(relation, request.machine)
+    if found is None:
+        return Candidate("shared", FORMS[2], "parts of bytes would have to be taken apart")
+    return _candidate(request, relation, FORMS[2], "every lane permutes its own words", found)
+
+
+def _candidate(request: Request, relation: Relation, form: str, reason: str, passage: Passage) -> Candidate:
+    machine = request.machine
+    if passage.bytes > machine.shared_bytes:
+        reason = f"it needs {passage.bytes} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
+        return Candidate("shared", form, reason)
+    name = function_name(request.source, request.destination, form.replace("-", "_"))
+    try:
+        program = lower_passage(name, relation, passage, machine)
+    except UnsupportedError as error:
+        return Candidate("shared", form, error.what)
+    reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
+    return Candidate("shared", form, reason, program, cost_of(program))
+
+
+def lower_passage(name: str, relation: Relation, passage: Passage, machine: WarpMachine) -> Program:
+    """The program: in each step all stores, a barrier, all loads.
+
+    Raises UnsupportedError where no expression computes an address, or elements of half a byte part.
+    """
+    warps = -(-relation.lanes // machine.lanes)
+    registers = relation.destination.registers
+    memories = (Memory(MEMORY, "shared", passage.bytes),)
+    builder = program_builder(name, relation, registers, machine, memories, warps)
+    thread = builder.step("lane" if warps == 1 else "thread")
+    addresses = lower_addresses(passage.addresses, builder, thread, machine)
+    words = _stored_words(builder, relation, passage)
+    loaded: Held = {}
+    unit, stores, loads = relation.destination.element_type.bits, passage.stores, passage.loads
+    for step in range(passage.steps):
+        if step and passage.scope is not None:
+            builder.barrier(passage.scope)
+        idle = passage.active < machine.lanes * warps
+        taking_part = builder.step("less", (thread, builder.constant(passage.active))) if idle else None
+        with nullcontext() if taking_part is None else builder.when(taking_part):
+            for number, (value, offset) in enumerate(addresses[: len(stores.items)]):
+                if stores.steps[number] != step:
+                    continue
+                if stores.rows is None:
+                    builder.store(MEMORY, value, words[number], stores.bytes, offset)
+                else:
+                    numbers = MATRICES, int(stores.rows.transposed), offset
+                    builder.apply("matrix_store", (value, *words[number]), numbers, MEMORY)
+        if passage.scope is not None:
+            builder.barrier(passage.scope)
+        for number, (value, offset) in enumerate(addresses[len(stores.items) :]):
+            if loads.steps[number] != step:
+                continue
+            if loads.rows is None:
+                found = builder.load(MEMORY, value, loads.bytes, offset)
+                for place, item in enumerate(loads.items[number]):
+                    loaded[item] = found[place * unit // WORD], place * unit % WORD
+            else:
+                numbers = MATRICES, int(loads.rows.transposed), offset
+                for matrix, word in enumerate(builder.apply("matrix_load", (value,), numbers, MEMORY)):
+                    for part, item in enumerate(loads.rows.word(loads.items[number][0], matrix)):
+                        loaded[item] = word, part * unit
+    same = loads.same if loads.rows is None else {item: item for item in loaded}
+    results = _results(builder, relation, {item: loaded[at] for item, at in same.items()})
+    return builder.finish([result_value(builder, relation, value) for value in results])
+
+
+def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage) -> list[list[Value]]:
+    """The words of every store."""
+    unit = relation.destination.element_type.bits
+    per_word = WORD // unit
+    rows = passage.stores.rows
+    chunks = [
+        [row[first : first + per_word] for first in range(0, len(row), per_word)]
+        if rows is None
+        else [rows.word(row[0], matrix) for matrix in range(MATRICES)]
+        for row in passage.stores.items
+    ]
+    if relation.packing is not None:
+        return [[word_value(builder, relation, chunk) for chunk in row] for row in chunks]
+    held: Held = {}
+    for item in range(relation.source.items):
+        register, part = divmod(item, per_word)
+        held[item] = word_value(builder, relation, [register * per_word]), part * unit
+    words = iter(assemble(builder, [chunk for row in chunks for chunk in row], held, unit))
+    return [[next(words) for _ in row] for row in chunks]
+
+
+def _results(builder: ProgramBuilder, relation: Relation, loaded: Held) -> list[Value]:
+    unit = relation.destination.element_type.bits
+    per_word, items = WORD // unit, relation.destination.items
+    wanted = [range(first, min(first + per_word, items)) for first in range(0, items, per_word)]
+    return assemble(builder, wanted, loaded, unit)

@@ -1,0 +1,190 @@
+"""Ways through shared memory: an address for every slot of both sides, and the accesses that follow.
+
+Linear layouts take the swizzles found by algebra; what is not linear is tried (`trials`). What is not free of
+bank conflicts, by simulation, is no passage; of the others the one with fewest instructions is taken, and
+with least memory among equals.
+
+    >>> linear_passage(relation, machine).kind
+    'padded'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.shared.accesses import Accesses, find_accesses
+from regweave.rearrangement.shared.addressing import Addresses, plan_addresses
+from regweave.rearrangement.shared.banks import conflict_free
+from regweave.rearrangement.shared.matrix_rows import RowSide, as_rows, has_matrices
+from regweave.rearrangement.shared.swizzles import arrange
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WORD = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """The accesses of both sides in `bytes` bytes, in `steps` steps; `kind` says how addresses came about.
+
+    `scope` is that of the barriers, None where no lane waits for another; `active` threads take part.
+    """
+
+    kind: str
+    bytes: int
+    stores: Accesses
+    loads: Accesses
+    steps: int
+    scope: str | None
+    active: int
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """The addresses of the stores, then of the loads."""
+        return plan_addresses([*self.stores.tables, *self.loads.tables])
+
+    def conflict_free(self, machine: WarpMachine) -> bool:
+        """Whether no access has a bank conflict."""
+        return conflict_free(self.stores.tables, self.stores.bytes, machine, "store") and conflict_free(
+            self.loads.tables, self.loads.bytes, machine, "load"
+        )
+
+    def instructions(self, relation: Relation) -> int:
+        """About how many instructions it takes, to choose among several."""
+        sides = (self.loads,) if relation.packing is not None else (self.stores, self.loads)
+        unit = relation.destination.element_type.bits
+        parts = sum(_part_work(side, unit) for side in sides)
+        return len(self.stores.items) + len(self.loads.items) + self.addresses.operations + parts
+
+
+class Choice:
+    """The best passage so far: free of bank conflicts, fewest instructions, then least memory."""
+
+    def __init__(self, relation: Relation, machine: WarpMachine) -> None:
+        self.relation, self.machine = relation, machine
+        self.best: Passage | None = None
+        self._score = 0, 0
+
+    def hopeless(self, accesses: int) -> bool:
+        """Whether so many accesses, with one instruction for an address, are more than the best one takes."""
+        return self.best is not None and accesses + 1 >= self._score[0]
+
+    def offer(self, passage: Passage) -> None:
+        """Take this one if it is better."""
+        score = passage.instructions(self.relation), passage.bytes
+        if (self.best is None or score < self._score) and passage.conflict_free(self.machine):
+            self.best, self._score = passage, score
+
+
+def linear_passage(relation: Relation, machine: WarpMachine, *, grouped: bool = False) -> Passage | None:
+    """The best passage of linear layouts, all at once or `grouped`; None for others."""
+    choice = Choice(relation, machine)
+    _try_linear(choice, None, None, grouped=grouped)
+    if not grouped and relation.lanes == machine.lanes:
+        for access, transposed in product(("load", "store"), (False, True)):
+            if has_matrices(machine, access, transposed=transposed):
+                layout = relation.destination if access == "load" else relation.source
+                rows = as_rows(layout, transposed=transposed)
+                if rows is not None and (access == "load" or relation.packing is None):
+                    _try_linear(choice, *((None, rows) if access == "load" else (rows, None)), grouped=False)
+    return choice.best
+
+
+def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *, grouped: bool) -> None:
+    """Offer the passages of linear layouts, where one side may be rows of matrices."""
+    relation, machine = choice.relation, choice.machine
+    unit = relation.destination.element_type.bits
+    source = relation.source if stored is None else stored.layout
+    destination = relation.destination if taken is None else taken.layout
+    rows = "store" if stored else "load" if taken else None
+    wanted = stored_items(source.table)
+    for way in arrange(
+        source, destination, machine, packed=relation.packing is not None, grouped=grouped, rows=rows,
+        hopeless=lambda store, load: choice.hopeless(
+            len(wanted) * unit // store + destination.items * unit // load
+        ),
+    ):  # fmt: skip
+        sides = []
+        for layout, bits, items in ((source, way.store_bits, wanted), (destination, way.load_bits, None)):
+            addresses = over_threads(way.addresses[layout.table], machine)
+            sides.append(find_accesses(addresses, bits, unit, items, way.steps[layout.table[0]]))
+        if sides[0] is not None and sides[1] is not None and _in_order(sides, (stored, taken)):
+            stores, loads = replace(sides[0], rows=stored), replace(sides[1], rows=taken)
+            scope = barrier_scope(relation, machine)
+            choice.offer(make_passage(relation, way.kind, stores, loads, scope, int(way.steps.max()) + 1))
+
+
+def _in_order(sides: Sequence[Accesses | None], rows: Sequence[RowSide | None]) -> bool:
+    """Whether rows of matrices hold their words in order, for the word's place says which lane gets it."""
+    for side, row in zip(sides, rows, strict=True):
+        if side is not None and row is not None:
+            size = row.row_items
+            wanted = (range(items[0] // size * size, items[0] // size * size + size) for items in side.items)
+            if any(items != tuple(line) for items, line in zip(side.items, wanted, strict=True)):
+                return False
+            if any(item != moved for item, moved in side.same.items()):  # a row would have to be read twice
+                return False
+    return True
+
+
+def make_passage(
+    relation: Relation, kind: str, stores: Accesses, loads: Accesses, scope: str | None, steps: int = 1
+) -> Passage:
+    """The passage, with as much memory as it needs."""
+    last = max(int(side.tables.max()) + side.bytes for side in (stores, loads))
+    return Passage(kind, -(-last // 16) * 16, stores, loads, steps, scope, relation.lanes)
+
+
+def barrier_scope(relation: Relation, machine: WarpMachine) -> str:
+    """Who waits for whom: the warp if every warp keeps to itself, else the block."""
+    warps = np.arange(relation.lanes)[:, None] // machine.lanes
+    table = relation.source.table
+    first, last = np.full(relation.source.elements, relation.lanes), np.zeros(relation.source.elements, int)
+    np.minimum.at(first, table, warps)
+    np.maximum.at(last, table, warps)  # warps that hold one element store it in one place
+    own = (relation.peers // machine.lanes == warps).all() and (first == last).all()
+    return "warp" if bool(own) else "block"
+
+
+def stored_items(table: NDArray[np.int64]) -> list[int]:
+    """The items that together hold everything, each adding something."""
+    if int(np.bincount(table.ravel()).max()) == 1:
+        return list(range(table.shape[1]))
+    seen: set[int] = set()
+    kept = []
+    for item, column in enumerate(table.T.tolist()):
+        if not seen.issuperset(column):
+            kept.append(item)
+            seen.update(column)
+    return kept
+
+
+def over_threads(table: NDArray[np.int64], machine: WarpMachine) -> NDArray[np.int64]:
+    """The rows of all threads of the warps: those that take no part do as others do."""
+    lanes = table.shape[0]
+    threads = -(-lanes // machine.lanes) * machine.lanes
+    return table[np.arange(threads) % lanes]
+
+
+def _part_work(side: Accesses, unit: int) -> int:
+    """About how many instructions put the words of accesses together from registers, or take them apart."""
+    per_word = WORD // unit
+    work = 0
+    if side.rows is not None:  # whole registers
+        return 0
+    for row in side.items:
+        for at in range(0, len(row), per_word):
+            word = row[at : at + per_word]
+            registers = {item // per_word for item in word}
+            straight = [item % per_word for item in word] == list(range(len(word)))
+            work += (len(registers) - 1).bit_length() if len(registers) > 1 else not straight
+    return work
