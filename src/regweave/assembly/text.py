@@ -23,8 +23,9 @@ import re
 from typing import Any
 
 from regweave.assembly.builder import Builder
+from regweave.assembly.reading import at_line, code_lines
 from regweave.assembly.variables import Memory, Variable
-from regweave.errors import AssemblyError, RegweaveError
+from regweave.errors import AssemblyError
 from regweave.machines import AssemblyMachine
 
 _HEAD = re.compile(r"kernel\s+(\w+)\s*\(([^)]*)\)\Z")
@@ -43,23 +44,12 @@ _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?\Z")
 def parse_text(text: str, machine: AssemblyMachine) -> Builder:
     """A builder with the program of `text`; AssemblyError with the line that cannot be understood."""
     builder: Builder | None = None
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition(";")[0].strip()
-        if not line:
-            continue
-        try:
+    for number, line in code_lines(text, comment=";"):
+        with at_line(number, line):
             if builder is None:
                 builder = _head(line, machine)
             else:
                 _line(line, builder)
-        except RegweaveError as error:
-            raise type(error)(
-                error.what,
-                where=f"line {number}: {line}" + (f"; {error.where}" if error.where else ""),
-                expected=error.expected,
-                nearest=error.nearest,
-                fix=error.fix,
-            ) from None
     if builder is None:
         raise AssemblyError("the text is empty", expected="kernel name(arguments) and operations")
     return builder

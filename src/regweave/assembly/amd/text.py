@@ -30,8 +30,9 @@ from typing import Any
 from regweave.assembly.amd.kernel import Kernel
 from regweave.assembly.amd.lines import read_operand
 from regweave.assembly.amd.recording import Part
+from regweave.assembly.reading import at_line, code_lines
 from regweave.assembly.variables import Variable
-from regweave.errors import AssemblyError, RegweaveError
+from regweave.errors import AssemblyError
 from regweave.machines.amd.assembly.targets import GcnMachine
 
 _SYMBOL = re.compile(r"([A-Za-z_]\w*)(?:\s+x\s*([1-9]\d*))?(?:\s*@\s*(\w+))?\Z")
@@ -65,20 +66,9 @@ class _Reader:
 def parse_kernel(text: str, machine: GcnMachine) -> Kernel:
     """A builder with the kernel of `text`; AssemblyError with the line that cannot be understood."""
     reader = _Reader(machine)
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = re.split(r";|//", raw, maxsplit=1)[0].strip()
-        if not line:
-            continue
-        try:
+    for number, line in code_lines(text, comment=";|//"):
+        with at_line(number, line):
             _read(reader, line)
-        except RegweaveError as error:
-            raise type(error)(
-                error.what,
-                where=f"line {number}: {line}" + (f"; {error.where}" if error.where else ""),
-                expected=error.expected,
-                nearest=error.nearest,
-                fix=error.fix,
-            ) from None
     return reader.begun()
 
 

@@ -1,0 +1,37 @@
+"""What the two text forms of kernels share: lines, and errors that say on which one they arose.
+
+for number, line in code_lines("add a, b  ; twice", comment=";"):
+    with at_line(number, line):     # an error inside says `line 1: add a, b`
+        ...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from regweave.errors import RegweaveError
+
+
+def code_lines(text: str, comment: str) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of every line that is more than a comment; `comment` is what begins one."""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = re.split(comment, raw, maxsplit=1)[0].strip()
+        if line:
+            yield number, line
+
+
+@contextmanager
+def at_line(number: int, line: str) -> Iterator[None]:
+    """Errors from inside name this line, before the place that they name themselves."""
+    try:
+        yield
+    except RegweaveError as error:
+        raise type(error)(
+            error.what,
+            where=f"line {number}: {line}" + (f"; {error.where}" if error.where else ""),
+            expected=error.expected,
+            nearest=error.nearest,
+            fix=error.fix,
+        ) from None
