@@ -1,5 +1,6 @@
 """Shared memory: every form is proved, and no access has a bank conflict."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -290,3 +291,17 @@ def test_the_best_passage_is_taken():
     assert choice.best is best
     assert choice.hopeless(best.instructions(relation))
     assert not choice.hopeless(0)
+
+
+@pytest.mark.parametrize("widths", [(4,), (4, 8), (4, 16)])
+@pytest.mark.parametrize("name", ["tf32 C -> A", "f16 C -> B", "f32 C -> row blocked"])
+def test_accesses_are_no_wider_than_the_machine_serves(name, widths):
+    source, destination, _, _ = CASES[name]
+    scrambled = Layout("scrambled", destination.shape, destination.dtype, destination.table[::-1] ^ 5)
+    for wanted in (destination, scrambled):
+        for candidate in whole_warp(source, wanted, replace(SM_80, shared_widths=widths)):
+            steps = [] if candidate.program is None else [step for step, _ in candidate.program.walk()]
+            moved = {len(s.results) if s.opcode == "shared_load" else len(s.operands) - 1 for s in steps
+                     if s.opcode in ("shared_load", "shared_store")}  # fmt: skip
+            assert {4 * words for words in moved} <= set(widths)
+            assert not [step for step in steps if step.opcode.startswith("matrix")] or 16 in widths

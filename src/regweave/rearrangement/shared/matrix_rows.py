@@ -44,8 +44,11 @@ class RowSide:
 
 
 def has_matrices(machine: WarpMachine, access: str, *, transposed: bool) -> bool:
-    """Whether the machine can `load` or `store` such matrices."""
-    return _NAMES[access].format(".trans" if transposed else "") in machine.layouts
+    """Whether the machine can `load` or `store` such matrices, by rows of 16 bytes."""
+    return (
+        ROW_BITS in machine.shared_access_bits
+        and _NAMES[access].format(".trans" if transposed else "") in machine.layouts
+    )
 
 
 def as_rows(layout: Layout, *, transposed: bool) -> RowSide | None:

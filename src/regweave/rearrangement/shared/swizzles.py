@@ -27,20 +27,18 @@ import numpy as np
 
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.shared.matrix_rows import ROW_BITS
 from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_WIDEST = 128  # bits of one access
 
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
     """The bit address of every element and the step in which it is there.
 
-    `store_bits` and `load_bits` are the widths of accesses, `bits` the memory that one step needs, and `kind`
-    says how the addresses came about.
+    `store_bits` and `load_bits` are the widths of accesses, and `kind` says how the addresses came about.
     """
 
     kind: str
@@ -48,12 +46,6 @@ class Arrangement:
     steps: NDArray[np.int64]
     store_bits: int
     load_bits: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of shared memory, a multiple of the widest access."""
-        last = int(self.addresses.max()) + 1
-        return -(-last // _WIDEST) * _WIDEST // 8
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,9 @@ def arrange(
     if sides is None:
         return
     unit = destination.element_type.bits
-    for vectors in _row_vectors(*sides, unit, rows) if rows else _vectors(*sides, unit, packed=packed):
+    widths = machine.shared_access_bits
+    ways = _row_vectors(*sides, unit, widths, rows) if rows else _vectors(*sides, unit, widths, packed=packed)
+    for vectors in ways:
         lanes = (*sides[0].lanes, *sides[1].lanes, *vectors.store, *vectors.load)
         steps = extend(lanes, sides[0].items) if grouped else []
         if (grouped and not steps) or hopeless(unit << len(vectors.store), unit << len(vectors.load)):
@@ -131,9 +125,16 @@ def _lane(side: Side, lane: int) -> int:
     return total
 
 
-def _vectors(source: Side, destination: Side, unit: int, *, packed: bool) -> Iterator[_Vectors]:
+def _fit(vector: Sequence[int], unit: int, widths: Sequence[int]) -> tuple[int, ...]:
+    """As many of these vector bits as one access can move."""
+    width = next((width for width in widths if width <= unit << len(vector)), unit)
+    return tuple(vector[: (width // unit).bit_length() - 1])
+
+
+def _vectors(
+    source: Side, destination: Side, unit: int, widths: Sequence[int], *, packed: bool
+) -> Iterator[_Vectors]:
     """The vector bits: common ones, or with what one side can add to them."""
-    most = (_WIDEST // unit).bit_length() - 1
     in_word = (32 // unit).bit_length() - 1
     items = source.items
     # the place within an access must not depend on the lane
@@ -145,26 +146,28 @@ def _vectors(source: Side, destination: Side, unit: int, *, packed: bool) -> Ite
         if not held or not extend([*lanes, *together], [vector]):
             break
         together.append(vector)
-    shared = (together + extend([*lanes, *together], common(items, destination.items)))[:most]
+    shared = _fit([*together, *extend([*lanes, *together], common(items, destination.items))], unit, widths)
     if unit << len(shared) < 8:
         return
-    yield _Vectors(tuple(shared), tuple(shared))
-    if len(shared) < most:
-        more = most - len(shared)
-        by_source = extend(shared, items)[:more]
-        by_destination = extend(shared, [vector for vector in destination.items if vector])[:more]
-        yield _Vectors((*shared, *by_source), tuple(shared))
-        yield _Vectors(tuple(shared), (*shared, *by_destination))
+    yield _Vectors(shared, shared)
+    if unit << len(shared) < widths[0]:
+        by_source = extend(shared, items)
+        by_destination = extend(shared, [vector for vector in destination.items if vector])
+        yield _Vectors(_fit([*shared, *by_source], unit, widths), shared)
+        yield _Vectors(shared, _fit([*shared, *by_destination], unit, widths))
 
 
-def _row_vectors(source: Side, destination: Side, unit: int, rows: str) -> Iterator[_Vectors]:
+def _row_vectors(
+    source: Side, destination: Side, unit: int, widths: Sequence[int], rows: str
+) -> Iterator[_Vectors]:
     """The rows of one side, and as much of their beginning as the other side holds together."""
-    most = (_WIDEST // unit).bit_length() - 1
+    most = (ROW_BITS // unit).bit_length() - 1
     side, other = (source, destination) if rows == "store" else (destination, source)
     row, held = side.items[:most], Span(other.items)
     count = next((number for number, vector in enumerate(row) if vector not in held), most)
-    if unit << count >= 8:
-        yield _Vectors(row, row[:count]) if rows == "store" else _Vectors(row[:count], row)
+    begun = _fit(row[:count], unit, widths)
+    if unit << len(begun) >= 8:
+        yield _Vectors(row, begun) if rows == "store" else _Vectors(begun, row)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ from regweave.rearrangement.shared.passages import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_WIDTHS = (128, 64, 32, 16, 8)
 _PADDINGS = range(9)
 _ENOUGH = 4  # passages to choose from
 
@@ -58,7 +57,11 @@ def own_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
     sent = _slot_order(relation.source.items, len(items), unit, machine.lanes)
     sides = []
     for addresses in (sent, np.take_along_axis(sent, items, axis=1)):
-        tried = (find_accesses(addresses, bits, unit) for bits in _WIDTHS if unit <= bits <= WORD)
+        tried = (
+            find_accesses(addresses, bits, unit)
+            for bits in machine.shared_access_bits
+            if unit <= bits <= WORD
+        )
         sides.append(next((side for side in tried if side is not None), None))
     if sides[0] is None or sides[1] is None:
         return None
@@ -71,7 +74,7 @@ def _widest(
     """The widest accesses without bank conflicts."""
     unit, over = relation.destination.element_type.bits, over_threads(addresses, machine)
     columns = Columns(over)
-    for bits in (width for width in _WIDTHS if width >= unit):
+    for bits in (width for width in machine.shared_access_bits if width >= unit):
         found = columns.accesses(bits, unit)
         if found is not None and conflict_free(found.tables, found.bytes, machine, access):
             return found
