@@ -25,15 +25,18 @@ from regweave.operators.smooth import Gelu, Sigmoid, Silu, Tanh
 from regweave.operators.stage import Order, Signature, Stage
 
 if TYPE_CHECKING:
+    from regweave.operators.convolution import Axis, Convolution, convolution_of
     from regweave.operators.run import ElementwiseRun, RunSignature
 
 __all__ = [
     "ACTIVATION_NAMES",
     "AddScalar",
+    "Axis",
     "Chain",
     "ChannelAdd",
     "ChannelMul",
     "Clip",
+    "Convolution",
     "Elementwise",
     "ElementwiseRun",
     "Gelu",
@@ -53,8 +56,13 @@ __all__ = [
     "TensorAdd",
     "TensorMul",
     "activation",
+    "convolution_of",
     "from_blocks",
     "to_blocks",
 ]
 
-__getattr__ = lazy_names(__name__, run=("ElementwiseRun", "RunSignature"))
+__getattr__ = lazy_names(
+    __name__,
+    convolution=("Axis", "Convolution", "convolution_of"),
+    run=("ElementwiseRun", "RunSignature"),
+)
