@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regweave.benchmarks import CASCADES, PRODUCTS, CascadeCase, ProductCase
+from regweave.benchmarks import CASCADES, CONVOLUTIONS, PRODUCTS, CascadeCase, ConvolutionCase, ProductCase
 from regweave.benchmarks.cases import cascade_data, product_data, relative_error
 
 
@@ -15,12 +15,39 @@ def test_the_cases_that_are_promised():
         "1536x192-384-192",
         "128x384-1536-384",
     ]
+    assert [case.name for case in CONVOLUTIONS] == [
+        "3x3 3->16 1080x1920",
+        "3x3 8->8 1080x1920",
+        "7x7/2 3->64 224x224",
+        "3x3 64->64 56x56",
+        "5x5 1->1 4096x4096",
+        "3x3 32->32 512x512",
+    ]
     assert [case.name for case in PRODUCTS] == ["1024x1024x1024", "2048x2048x2048"]
 
 
 def test_flops():
     assert CascadeCase(10, (2, 3, 5)).flops == 2 * 10 * (2 * 3 + 3 * 5)
     assert ProductCase(7).flops == 2 * 7**3
+    assert ConvolutionCase(3, 5, 3, 8, 9, stride=2).flops == 2 * 5 * 4 * 5 * 3 * 9
+
+
+def test_bytes_are_those_of_every_array_once():
+    for case in (CascadeCase(10, (2, 3, 5)), ProductCase(7), ConvolutionCase(3, 5, 3, 8, 9, stride=2)):
+        arrays = [value for value in vars(case.data()).values() if isinstance(value, (np.ndarray, tuple))]
+        flat = [array for value in arrays for array in (value if isinstance(value, tuple) else [value])]
+        inputs = sum(array.nbytes for array in flat if array.dtype == np.float32)
+        assert case.bytes == inputs + 4 * case.data().expected.size
+
+
+def test_a_convolution_is_a_convolution():
+    case = ConvolutionCase(2, 3, 3, 6, 7, stride=2)
+    data = case.data()
+    padded = np.pad(data.x[0], ((0, 0), (1, 1), (1, 1))).astype(np.float64)
+    for f, y, x in [(0, 0, 0), (2, 1, 2), (1, 2, 3)]:
+        window = padded[:, 2 * y : 2 * y + 3, 2 * x : 2 * x + 3]
+        assert data.expected[0, f, y, x] == pytest.approx(np.sum(window * data.weights[f]))
+    assert data.expected.shape == case.out_shape
 
 
 def test_a_cascade_keeps_its_values_in_range_and_its_data_fixed():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regweave import InputError, VerificationError
-from regweave.benchmarks import CascadeCase, ProductCase, compare, comparison
+from regweave.benchmarks import CascadeCase, ConvolutionCase, ProductCase, compare, comparison
 from regweave.benchmarks.cases import CascadeData
 
 SMALL = (CascadeCase(64, (16, 16, 16)), ProductCase(48))
@@ -16,7 +16,7 @@ def quick_bounds(monkeypatch):
     monkeypatch.setattr(comparison, "machine_bounds", lambda threads: bounds)
 
 
-def correct(data, threads):
+def correct(kind, data, threads):
     return lambda: data.expected.astype(np.float32)
 
 
@@ -28,7 +28,18 @@ def test_the_document(monkeypatch):
         assert case["peers"].keys() == {"onnxruntime"}
         assert case["ratio_best_peer"] == pytest.approx(case["peers"]["onnxruntime"] / case["ours_ms"])
         assert case["of_peak"] == pytest.approx(case["ours_gflops"] / case["fma_peak_gflops"])
+        assert case["of_bound"] >= case["of_peak"] * (1 - 1e-9)
     assert document["missing"] == {}
+
+
+def test_what_bounds_a_case_that_moves_much_and_computes_little(monkeypatch):
+    monkeypatch.setattr(comparison, "_our_runner", correct)
+    monkeypatch.setattr(comparison, "peak_runner", lambda machine, threads: (lambda: None, 10**12))
+    case = ConvolutionCase(1, 1, 3, 50, 60)
+    (result,) = compare([case], rounds=2, peers=("opencv", "numpy"))["cases"]
+    # the arithmetic is free here, 10 GB/s are not
+    assert result["of_bound"] * result["ours_ms"] == pytest.approx(case.bytes / 1e7, rel=1e-6)
+    assert "numpy" not in result["peers"]
 
 
 def test_a_missing_peer_is_named_and_left_out(monkeypatch):
@@ -41,7 +52,7 @@ def test_a_missing_peer_is_named_and_left_out(monkeypatch):
 
 @pytest.mark.parametrize("offset", [1.0, np.nan])
 def test_a_wrong_result_of_ours_is_a_failed_check(monkeypatch, offset):
-    def wrong(data: CascadeData, threads):
+    def wrong(kind, data: CascadeData, threads):
         return lambda: data.expected + offset
 
     monkeypatch.setattr(comparison, "_our_runner", wrong)

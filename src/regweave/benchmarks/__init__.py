@@ -6,6 +6,7 @@ This stands above the engine because it measures it, and nothing else in the lib
 from regweave.benchmarks.bounds import machine_bounds
 from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCase
 from regweave.benchmarks.comparison import compare
+from regweave.benchmarks.convolution_cases import CONVOLUTIONS, ConvolutionCase
 from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
 from regweave.benchmarks.planning import planning_rows, time_planning
@@ -15,12 +16,14 @@ from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
 
 __all__ = [
     "CASCADES",
+    "CONVOLUTIONS",
     "MODELS",
     "PEER_CLASSES",
     "PRODUCTS",
     "ROWS",
     "SEAM_CASES",
     "CascadeCase",
+    "ConvolutionCase",
     "MissingPeerError",
     "ProductCase",
     "compare",

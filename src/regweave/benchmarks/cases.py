@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ Matrix = np.ndarray[Any, np.dtype[np.float32]]
 @dataclass(frozen=True)
 class CascadeCase:
     """y = relu(... relu(x @ w0 + b0) ... @ wn + bn), x of `rows` x widths[0]."""
+
+    kind: ClassVar[str] = "cascade"
 
     rows: int
     widths: tuple[int, ...]
@@ -36,10 +38,22 @@ class CascadeCase:
         """Multiplications and additions of the products."""
         return sum(2 * self.rows * k * n for k, n in pairwise(self.widths))
 
+    @property
+    def bytes(self) -> int:
+        """Input, weights, biases and result, each once."""
+        weights = sum((k + 1) * n for k, n in pairwise(self.widths))
+        return 4 * (self.rows * (self.widths[0] + self.widths[-1]) + weights)
+
+    def data(self) -> CascadeData:
+        """The arrays of this case, from a fixed seed."""
+        return cascade_data(self)
+
 
 @dataclass(frozen=True)
 class ProductCase:
     """c = a @ b, square, nothing packed beforehand."""
+
+    kind: ClassVar[str] = "product"
 
     size: int
 
@@ -52,6 +66,15 @@ class ProductCase:
     def flops(self) -> int:
         """Multiplications and additions."""
         return 2 * self.size**3
+
+    @property
+    def bytes(self) -> int:
+        """Both operands and the result, each once."""
+        return 12 * self.size**2
+
+    def data(self) -> ProductData:
+        """The arrays of this case, from a fixed seed."""
+        return product_data(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,9 @@
      "ratio_best_peer": 1.71, "of_peak": 0.83, ...}
 
 A ratio above 1 says that the best peer takes that many times as long as we do. `of_peak` is what we
-reach of the machine's FMA rate, which has its turn in every round like any library.
+reach of the machine's FMA rate, which has its turn in every round like any library; `of_bound` is the share
+of our time that no kernel can do without: that of the operations at this rate or that of the bytes at the
+rate of a copy, whichever is longer.
 """
 
 from __future__ import annotations
@@ -14,30 +16,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from regweave.benchmarks.bounds import machine_bounds, peak_runner
-from regweave.benchmarks.cases import (
-    CascadeCase,
-    CascadeData,
-    ProductCase,
-    ProductData,
-    cascade_data,
-    product_data,
-    relative_error,
-)
+from regweave.benchmarks.cases import CascadeCase, CascadeData, ProductCase, ProductData, relative_error
+from regweave.benchmarks.convolution_cases import ConvolutionCase, ConvolutionData
 from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.benchmarks.memory import keep_freed_memory
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError, Runner, peer_named
 from regweave.devices import cpu
-from regweave.errors import InputError, VerificationError, nearest_names
+from regweave.errors import InputError, UnsupportedError, VerificationError, nearest_names
 
 OURS, PEAK = "regweave", "FMA peak"
 # f32 sums of up to some thousand terms; a wrong element is off by orders of magnitude more
 TOLERANCE = 2e-5
 
+Case = CascadeCase | ProductCase | ConvolutionCase
+Data = CascadeData | ProductData | ConvolutionData
 Say = Callable[[str], None]
 
 
 def compare(
-    cases: Sequence[CascadeCase | ProductCase],
+    cases: Sequence[Case],
     *,
     threads: int = 1,
     rounds: int = 30,
@@ -60,21 +57,23 @@ def compare(
     document = {"threads": threads, "rounds": rounds, "machine": bounds, "missing": missing, "cases": []}
     for case in cases:
         say(f"{case.name}: preparing")
-        data = cascade_data(case) if isinstance(case, CascadeCase) else product_data(case)
-        runners = {OURS: _our_runner(data, threads)}
+        data = case.data()
+        runners = {OURS: _our_runner(case.kind, data, threads)}
         for name in peers:
             say(f"{case.name}: preparing {name}")
             try:
-                runners[name] = _peer_runner(name, data, threads)
+                runners[name] = _peer_runner(name, case.kind, data, threads)
             except MissingPeerError as error:
                 missing[name] = str(error)
+            except UnsupportedError:
+                continue  # a library that has no such operation, which its name says
         errors = {name: _checked(name, case.name, run, data) for name, run in runners.items()}
         turns = {**runners, **({PEAK: peak[0]} if peak else {})}
         times = interleaved_times(
             turns, rounds=rounds, threads=threads, say=lambda words, name=case.name: say(f"{name}: {words}")
         )
         rate = peak[1] / times.pop(PEAK) / 1e6 if peak else None
-        document["cases"].append(_result(case, times, errors, rate))
+        document["cases"].append(_result(case, times, errors, rate, bounds["copy_gb_per_s"]))
     return document
 
 
@@ -89,18 +88,17 @@ def _check_names(peers: Sequence[str]) -> None:
             )
 
 
-def _our_runner(data: CascadeData | ProductData, threads: int) -> Runner:
-    from regweave.benchmarks.our_side import our_cascade, our_product
+def _our_runner(kind: str, data: Data, threads: int) -> Runner:
+    from regweave.benchmarks.our_side import OurSide
 
-    return our_cascade(data, threads) if isinstance(data, CascadeData) else our_product(data, threads)
-
-
-def _peer_runner(name: str, data: CascadeData | ProductData, threads: int) -> Runner:
-    peer = peer_named(name)
-    return peer.cascade(data, threads) if isinstance(data, CascadeData) else peer.product(data, threads)
+    return getattr(OurSide(), kind)(data, threads)
 
 
-def _checked(name: str, case: str, run: Runner, data: CascadeData | ProductData) -> float:
+def _peer_runner(name: str, kind: str, data: Data, threads: int) -> Runner:
+    return getattr(peer_named(name), kind)(data, threads)
+
+
+def _checked(name: str, case: str, run: Runner, data: Data) -> float:
     error = relative_error(run(), data.expected)
     if not error <= TOLERANCE:  # also catches NaN
         raise VerificationError(
@@ -112,20 +110,23 @@ def _checked(name: str, case: str, run: Runner, data: CascadeData | ProductData)
 
 
 def _result(
-    case: CascadeCase | ProductCase,
+    case: Case,
     times: dict[str, float],
     errors: dict[str, float],
     peak: float | None,
+    copy: float,
 ) -> dict[str, Any]:
     ours = times[OURS]
     peers = {name: ms for name, ms in times.items() if name != OURS}
     gflops = case.flops / ours / 1e6
+    floor = max(case.flops / peak, case.bytes / copy) / 1e6 if peak else None
     return {
         "name": case.name,
         "peers": peers,
         "ours_ms": ours,
         "ratio_best_peer": min(peers.values()) / ours if peers else None,
         "of_peak": gflops / peak if peak else None,
+        "of_bound": floor / ours if floor else None,
         "ours_gflops": gflops,
         "fma_peak_gflops": peak,
         "relative_errors": errors,

@@ -6,7 +6,7 @@ that both libraries fuse by themselves. A product becomes one MatMul of two inpu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,10 +14,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from regweave.benchmarks.cases import CascadeData, ProductData
-from regweave.benchmarks.peers import Runner
+from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.peers import Peer, Runner
 
 
-class GraphPeer(ABC):
+class GraphPeer(Peer):
     """A peer that runs models: it only has to say how."""
 
     @abstractmethod
@@ -33,6 +34,10 @@ class GraphPeer(ABC):
     def product(self, data: ProductData, threads: int) -> Runner:
         """The product as a model; neither operand is a constant."""
         return self.runner(product_model(data), {"a": data.a, "b": data.b}, data.expected.shape, threads)
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """The convolution as a model with constant weights."""
+        return self.runner(convolution_model(data), {"x": data.x}, data.case.out_shape, threads)
 
 
 def cascade_model(data: CascadeData) -> bytes:
@@ -53,6 +58,14 @@ def product_model(data: ProductData) -> bytes:
     """A serialised model with inputs `a` and `b` and output `y`."""
     node = helper.make_node("MatMul", ["a", "b"], ["y"])
     return _model([node], {"a": data.a.shape, "b": data.b.shape}, data.expected.shape, [])
+
+
+def convolution_model(data: ConvolutionData) -> bytes:
+    """A serialised model with input `x` and output `y`."""
+    case = data.case
+    node = helper.make_node("Conv", ["x", "w"], ["y"], strides=[case.stride] * 2, pads=[case.padding] * 4)
+    weights = [numpy_helper.from_array(data.weights, "w")]
+    return _model([node], {"x": data.x.shape}, case.out_shape, weights)
 
 
 def _model(

@@ -6,10 +6,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from regweave.benchmarks.cases import CascadeData, ProductData
-from regweave.benchmarks.peers import Runner
+from regweave.benchmarks.peers import Peer, Runner
 
 
-class NumpyPeer:
+class NumpyPeer(Peer):
     """NumPy with the BLAS it was built with."""
 
     def cascade(self, data: CascadeData, threads: int) -> Runner:

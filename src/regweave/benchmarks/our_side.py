@@ -1,22 +1,37 @@
-"""regweave as one more runner of a case: weights packed once for a cascade, nothing packed for a product."""
+"""regweave as one more peer: weights packed once, but for a product, where packing is part of each call."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.benchmarks.convolution_cases import ConvolutionData
 from regweave.benchmarks.peers import Runner
-from regweave.cascades import cascade, gemm
 
 
-def our_cascade(data: CascadeData, threads: int) -> Runner:
-    """The compiled cascade, writing to one buffer."""
-    compiled = cascade(data.weights, data.biases, ["relu"] * len(data.weights), threads=threads)
-    out = np.empty(data.expected.shape, np.float32)
-    return lambda: compiled(data.x, out=out)
+class OurSide:
+    """Each kind of case through the public calls, writing to one buffer."""
 
+    def cascade(self, data: CascadeData, threads: int) -> Runner:
+        """The compiled cascade."""
+        from regweave.cascades import cascade
 
-def our_product(data: ProductData, threads: int) -> Runner:
-    """The product, writing to one buffer; packing is part of each call."""
-    out = np.empty(data.expected.shape, np.float32)
-    return lambda: gemm(data.a, data.b, threads=threads, out=out)
+        compiled = cascade(data.weights, data.biases, ["relu"] * len(data.weights), threads=threads)
+        out = np.empty(data.expected.shape, np.float32)
+        return lambda: compiled(data.x, out=out)
+
+    def product(self, data: ProductData, threads: int) -> Runner:
+        """The product; packing is part of each call."""
+        from regweave.cascades import gemm
+
+        out = np.empty(data.expected.shape, np.float32)
+        return lambda: gemm(data.a, data.b, threads=threads, out=out)
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """The convolution."""
+        from regweave.convolution import Conv2d
+
+        case = data.case
+        layer = Conv2d(data.weights, stride=case.stride, padding=case.padding, threads=threads)
+        out = np.empty(case.out_shape, np.float32)
+        return lambda: layer(data.x, out=out)

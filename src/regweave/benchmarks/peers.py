@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.benchmarks.convolution_cases import ConvolutionData
 from regweave.errors import UnsupportedError
 
 Runner = Callable[[], np.ndarray[Any, Any]]
@@ -29,16 +30,26 @@ class MissingPeerError(UnsupportedError):
     """A library that cannot take part, and why."""
 
 
-class Peer(Protocol):
-    """A library: both calls return a runner for the data, or raise `MissingPeerError`."""
+class Peer:
+    """A library: each call returns a runner for the data, or raises `MissingPeerError`.
+
+    A library without such an operation leaves the call out: UnsupportedError.
+    """
 
     def cascade(self, data: CascadeData, threads: int) -> Runner:
         """A runner of the cascade."""
-        ...
+        raise self._lacks("cascades")
 
     def product(self, data: ProductData, threads: int) -> Runner:
         """A runner of the product."""
-        ...
+        raise self._lacks("products")
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """A runner of the convolution."""
+        raise self._lacks("convolutions")
+
+    def _lacks(self, operations: str) -> UnsupportedError:
+        return UnsupportedError(f"{type(self).__name__} has no {operations} that could be measured")
 
 
 # name -> module in this package that implements it, and the class in that module
@@ -47,7 +58,10 @@ PEER_CLASSES = {
     "onnxruntime": ("onnxruntime_peer", "OnnxruntimePeer"),
     "torch": ("torch_peer", "TorchPeer"),
     "torch.compile": ("torch_peer", "TorchCompilePeer"),
+    "torch.channels_last": ("torch_peer", "TorchChannelsLastPeer"),
     "openvino": ("openvino_peer", "OpenvinoPeer"),
+    "opencv": ("opencv_peer", "OpencvPeer"),
+    "opencv.separable": ("opencv_peer", "OpencvSeparablePeer"),
 }
 
 

@@ -18,12 +18,13 @@ import numpy as np
 import torch
 
 from regweave.benchmarks.cases import CascadeData, ProductData
-from regweave.benchmarks.peers import MissingPeerError, Runner
+from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.peers import MissingPeerError, Peer, Runner
 
 MODES = ("default", "max-autotune-no-cudagraphs")
 
 
-class TorchPeer:
+class TorchPeer(Peer):
     """torch, eager."""
 
     def cascade(self, data: CascadeData, threads: int) -> Runner:
@@ -63,8 +64,20 @@ class TorchPeer:
 
         return run
 
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """`conv2d` of planes that lie one after the other."""
+        return _convolution(data, threads, torch.contiguous_format)
 
-class TorchCompilePeer:
+
+class TorchChannelsLastPeer(Peer):
+    """torch, eager, with channels beside each other in memory: its faster order for many convolutions."""
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """`conv2d` of data that is in this order already, and stays so."""
+        return _convolution(data, threads, torch.channels_last)
+
+
+class TorchCompilePeer(Peer):
     """torch.compile with freezing, with or without max-autotune."""
 
     def cascade(self, data: CascadeData, threads: int) -> Runner:
@@ -85,6 +98,19 @@ class TorchCompilePeer:
                 return a @ b
 
         return _compiled(Product(), (data.a, data.b), threads)
+
+
+def _convolution(data: ConvolutionData, threads: int, order: torch.memory_format) -> Runner:
+    torch.set_num_threads(threads)
+    case = data.case
+    x = torch.from_numpy(data.x).to(memory_format=order)
+    weights = torch.from_numpy(data.weights).to(memory_format=order)
+
+    def run() -> np.ndarray:
+        with torch.inference_mode():
+            return torch.conv2d(x, weights, stride=case.stride, padding=case.padding).numpy()
+
+    return run
 
 
 def _compiled(module: torch.nn.Module, arrays: Sequence[np.ndarray], threads: int) -> Runner:

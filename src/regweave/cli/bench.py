@@ -1,6 +1,7 @@
-"""`regweave bench cascade|gemm|models|planning|rearrange|seams`: side by side with other libraries.
+"""`regweave bench cascade|conv|gemm|models|planning|rearrange|seams`: side by side with other libraries.
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
+$ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 $ regweave bench rearrange --case 'tf32 C -> A'
 
@@ -21,7 +22,7 @@ from regweave.errors import InputError, nearest_names
 
 
 def bench_command(
-    what: Literal["cascade", "gemm", "models", "planning", "rearrange", "seams"],
+    what: Literal["cascade", "conv", "gemm", "models", "planning", "rearrange", "seams"],
     /,
     *,
     threads: int = 1,
@@ -35,8 +36,9 @@ def bench_command(
     Parameters
     ----------
     what:
-        cascade: chains of products with bias and ReLU. gemm: single products, packing included.
-        models: real models, onnxruntime alone against fused.
+        cascade: chains of products with bias and ReLU. conv: convolutions of images, weights packed
+        beforehand. gemm: single products, packing included. models: real models, onnxruntime alone
+        against fused.
         planning: milliseconds to plan rearrangements, for the pairs of each machine and a sample of all.
         rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
         where one takes more than it should. seams: whole kernels of two products, folded and swapped against
@@ -48,7 +50,8 @@ def bench_command(
     case:
         Only this case or model, as the table names it; may be given many times.
     peer:
-        Only this library: numpy, onnxruntime, torch, torch.compile or openvino; may be given many times.
+        Only this library: numpy, onnxruntime, torch, torch.compile, torch.channels_last, openvino, opencv or
+        opencv.separable; may be given many times.
     json:
         Print the figures as one JSON document on stdout.
     """
@@ -88,9 +91,10 @@ def bench_command(
 
 
 def _comparison(what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import CASCADES, PEER_CLASSES, PRODUCTS, compare
+    from regweave.benchmarks import CASCADES, CONVOLUTIONS, PEER_CLASSES, PRODUCTS, compare
 
-    known = {case.name: case for case in (CASCADES if what == "cascade" else PRODUCTS)}
+    cases = {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS}[what]
+    known = {case.name: case for case in cases}
     cases = [_named(name, known) for name in names or known]
     return compare(cases, peers=peers or tuple(PEER_CLASSES), **settings)
 

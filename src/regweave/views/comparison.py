@@ -15,20 +15,25 @@ from rich.text import Text
 
 
 def comparison_table(document: Mapping[str, Any]) -> Table:
-    """`document` (what `regweave bench cascade|gemm --json` prints) as a table."""
+    """`document` (what `regweave bench cascade|conv|gemm --json` prints) as a table."""
     cases = document["cases"]
     peers = list(dict.fromkeys(name for case in cases for name in case["peers"]))
     table = Table(title=f"median ms of {document['rounds']} rounds, {thread_words(document['threads'])}")
     table.title_justify = "left"
     table.caption, table.caption_justify = bounds_words(document["machine"]), "left"
     table.add_column("case")
-    for name in (*peers, "regweave", "best peer / ours", "of FMA peak"):
+    for name in (*peers, "regweave", "best peer / ours", "of FMA peak", "of bound"):
         table.add_column(name, justify="right")
     for case in cases:
         best = min(case["peers"].values(), default=None)
         cells = [_peer_cell(case["peers"].get(name), best) for name in peers]
         table.add_row(
-            case["name"], *cells, f"{case['ours_ms']:.3f}", _ratio_cell(case), _peak_cell(case["of_peak"])
+            case["name"],
+            *cells,
+            f"{case['ours_ms']:.3f}",
+            _ratio_cell(case),
+            _peak_cell(case["of_peak"]),
+            _peak_cell(case["of_bound"]),
         )
     return table
 

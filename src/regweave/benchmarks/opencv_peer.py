@@ -1,0 +1,48 @@
+"""OpenCV: filters of a single plane, whole and taken apart into a row and a column."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.peers import Peer, Runner
+
+
+class OpencvPeer(Peer):
+    """`filter2D`, which correlates as a convolution of a network does."""
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """One plane with zeros around it; UnsupportedError for other convolutions."""
+        source, result, out = self._planes(data, threads)
+        kernel = data.weights[0, 0]
+
+        def run() -> np.ndarray:
+            cv2.filter2D(source, cv2.CV_32F, kernel, dst=result, borderType=cv2.BORDER_CONSTANT)
+            return out
+
+        return run
+
+    def _planes(self, data: ConvolutionData, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        case = data.case
+        if (case.channels, case.filters, case.stride) != (1, 1, 1):
+            raise self._lacks("convolutions of several planes")
+        cv2.setNumThreads(threads)
+        out = np.empty(case.out_shape, np.float32)
+        return data.x[0, 0], out[0, 0], out
+
+
+class OpencvSeparablePeer(OpencvPeer):
+    """`sepFilter2D`, told the two vectors that the kernel is the product of."""
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """One plane with zeros around it; UnsupportedError for other convolutions."""
+        source, result, out = self._planes(data, threads)
+        left, size, right = np.linalg.svd(data.weights[0, 0].astype(np.float64))
+        column, row = (left[:, 0] * size[0]).astype(np.float32), right[0].astype(np.float32)
+
+        def run() -> np.ndarray:
+            cv2.sepFilter2D(source, cv2.CV_32F, row, column, dst=result, borderType=cv2.BORDER_CONSTANT)
+            return out
+
+        return run
