@@ -16,7 +16,12 @@ from regweave.machines.amd.assembly.timing import issue_clocks
 
 pytest.importorskip("ziglang")
 
-_WORDS = {"s_waitcnt": "vmcnt(0)", "s_sendmsg": "sendmsg(MSG_INTERRUPT)"}
+_WORDS = {
+    "s_waitcnt": "vmcnt(0)",
+    "s_sendmsg": "sendmsg(MSG_INTERRUPT)",
+    "s_set_gpr_idx_on": "gpr_idx(SRC0,DST)",
+    "s_set_gpr_idx_mode": "gpr_idx(SRC1)",
+}
 _FEW = {"s_nop": "3", "s_sleep": "3", "s_setprio": "3"}
 _ENDINGS = {"ds_read2": " offset0:1 offset1:3", "ds_write2": " offset0:1 offset1:3", "ds_": " offset:8"}
 
@@ -29,7 +34,7 @@ def register(letter: str, count: int, number: int) -> str:
     return f"{letter}{number}" if count == 1 else f"{letter}[{number}:{number + count - 1}]"
 
 
-def sample(entry: GcnInstruction, slots: tuple[Slot, ...], other: int | None) -> str:
+def sample(entry: GcnInstruction, slots: tuple[Slot, ...], other: int | None, modifier: str = "") -> str:
     """The instruction with each operand's first letter; operand `other` has its last one."""
     words = []
     for at, slot in enumerate(slots):
@@ -47,13 +52,13 @@ def sample(entry: GcnInstruction, slots: tuple[Slot, ...], other: int | None) ->
         else:
             words.append(register(letter, slot.count, 8 + 16 * at if letter != "s" else 8 + 4 * at))
     ending = next((text for head, text in _ENDINGS.items() if entry.name.startswith(head)), "")
-    if entry.name.startswith("buffer_") and len(slots) == 4:
-        ending = "" if "off" in words else " idxen offen" if slots[1].count == 2 else " offen"
+    if entry.name.startswith("buffer_") and len(slots) > 2:
+        ending = "" if "off" in words else " idxen offen" if slots[-3].count == 2 else " offen"
     if entry.name == "ds_swizzle_b32":
         ending = " offset:swizzle(QUAD_PERM,1,0,3,2)"
     if entry.name == "buffer_inv":
         ending = " sc1"
-    return f"{entry.mnemonic} {', '.join(words)}{ending}".strip()
+    return f"{entry.mnemonic} {', '.join(words)}{ending} {modifier}".strip()
 
 
 #: Moves between lanes within a vector instruction.
@@ -67,10 +72,11 @@ _DPP = (
 def samples(machine: GcnMachine) -> list[str]:
     found = {}
     for entry in machine.instructions.values():
-        for slots in entry.signatures:
+        ways = [("", slots) for slots in entry.signatures]
+        for modifier, slots in (*ways, *((way.word, way.slots) for way in entry.worded)):
             choices = [None, *(at for at, slot in enumerate(slots) if len(slot.letters) > 1)]
             for other in choices:
-                found[sample(entry, slots, other)] = None
+                found[sample(entry, slots, other, modifier)] = None
     return [*found, *_DPP]
 
 

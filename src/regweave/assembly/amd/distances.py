@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from regweave.assembly.amd.concrete import Concrete
+from regweave.assembly.amd.shapes import Shape
 from regweave.assembly.flow import Flow
 from regweave.errors import AssemblyError
 from regweave.machines.amd.assembly.hazards import Distance, Hazards
-from regweave.machines.amd.assembly.table import GcnInstruction
 from regweave.values import frozen
 
 #: No distance is longer, so that older events are forgotten.
@@ -137,7 +137,7 @@ def _distances(
 ) -> Iterator[Demand]:
     """What the table of distances asks of an operation."""
     own = operation.instruction.name
-    for rule in _rules(operation.instruction, operation.shape.dpp, hazards):
+    for rule in _rules(operation.shape, hazards):
         starts = _STARTS.get(rule.registers, ())
         for register in _exposed(operation, rule):
             if starts and not register.startswith(starts):
@@ -154,19 +154,22 @@ def _distances(
 
 
 @lru_cache(maxsize=4096)
-def _rules(instruction: GcnInstruction, dpp: bool, hazards: Hazards) -> tuple[Distance, ...]:
+def _rules(shape: Shape, hazards: Hazards) -> tuple[Distance, ...]:
     """The distances that speak of an instruction as the later one."""
-    groups = _consumer_groups(instruction, dpp)
+    groups = _consumer_groups(shape)
     return tuple(rule for rule in hazards.distances if rule.consumer in groups)
 
 
-def _consumer_groups(instruction: GcnInstruction, dpp: bool) -> set[str]:
+def _consumer_groups(shape: Shape) -> set[str]:
+    instruction = shape.instruction
     name, unit = instruction.name, instruction.unit
     groups = set()
     if unit in _MEMORY:
         groups |= {"memory"} if unit == "shared" else {"memory", "vector_memory"}
-        if instruction.load:
+        if shape.load:
             groups.add("other_dot_writer")
+        if shape.to_lds:
+            groups.add("m0_reader")
     if unit == "matrix":
         groups |= {"matrix", "valu", "valu_not_transcendental"}
     if unit == "vector":
@@ -175,7 +178,7 @@ def _consumer_groups(instruction: GcnInstruction, dpp: bool) -> set[str]:
             groups.add("valu_not_transcendental")
         if instruction.dot:
             groups.add("same_dot_ab")
-        if dpp:
+        if shape.dpp:
             groups.add("dpp")
         if name in ("v_readlane_b32", "v_writelane_b32"):
             groups.add("lane_select")
@@ -187,7 +190,7 @@ def _consumer_groups(instruction: GcnInstruction, dpp: bool) -> set[str]:
             groups.add("div_fmas")
         if name in ("v_fma_f64", "v_fmac_f64"):
             groups.add("fma_f64")
-    if unit == "scalar" and "m0" in instruction.reads:
+    if name.startswith(("s_movrel", "s_sendmsg")):
         groups.add("m0_reader")
     if name == "s_getreg_b32":
         groups.add("getreg")
@@ -277,7 +280,7 @@ def _note(operation: Concrete, events: Events, time: int, i: int) -> str:
             events["scalar", "m0", ""] = event
         if instruction.name.startswith("s_setreg"):
             events["setreg", "", ""] = event
-    elif instruction.load and unit in _MEMORY:
+    elif operation.shape.load and unit in _MEMORY:
         for register in operation.writes:
             events["load", register, ""] = event
     elif unit in ("global", "flat", "buffer"):

@@ -147,6 +147,7 @@ class Kernel(InstructionRecorder):
         """The instructions that follow are reached by branches to `name`."""
         if name in self._labels:
             raise AssemblyError(f"label {name!r} is defined twice", where=self.name)
+        self._indexing.require_off(f"label {name!r} stands in index mode")
         self._labels[check_label(name)] = len(self._forms)
 
     def fresh_label(self, stem: str = "label") -> str:
@@ -167,6 +168,7 @@ class Kernel(InstructionRecorder):
         """Analyse, assign registers, insert or check waits, print; `s_endpgm` is added if it is missing."""
         last = len(self._forms) - 1
         falls = last not in self._controls or self._forms[last].control == "branch"
+        self._indexing.require_off("the kernel ends in index mode")
         if falls or last + 1 in self._labels.values():
             self.emit("s_endpgm")
         program = self._kernel_program()

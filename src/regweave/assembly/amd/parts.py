@@ -19,6 +19,9 @@ from regweave.assembly.flow import Flow, solve
 from regweave.errors import AssemblyError
 from regweave.values import frozen
 
+#: Classes whose registers have lanes.
+_MASKED = ("vector", "accumulation")
+
 
 @frozen(eq=False)
 class Parts:
@@ -112,21 +115,22 @@ def _check_written(
 
 
 def _masked_writes(program: KernelProgram, parts: Parts, flow: Flow, defines: list[int]) -> dict[int, int]:
-    """Operations that write under a mask, with those of their registers that may hold something already."""
+    """Operations that write some lanes, or one of some registers, with those of their registers that may hold
+    something already."""
     full = full_masks(program, flow)
-    if all(full[i] for block in flow.blocks for i in range(block.start, block.stop)):
+    reached = [i for block in flow.blocks for i in range(block.start, block.stop)]
+    if all(full[i] and not program.shapes[i].scatters for i in reached):
         return {}
     written = _maybe_written(flow, defines)
     found = {}
     for i, shape in enumerate(program.shapes):
-        if full[i] or not shape.masked:
+        masked = shape.masked and not full[i]
+        if not (masked or shape.scatters):
             continue
         bits = 0
         for touch in program.touches[i]:
-            if touch.role and program.variables[touch.variable].register_class.name in (
-                "vector",
-                "accumulation",
-            ):
+            name = program.variables[touch.variable].register_class.name
+            if touch.role and (name in _MASKED if masked else touch.stop > touch.first + 1):
                 bits |= parts.bits(touch)
         if bits & written[i]:
             found[i] = bits & written[i]

@@ -1,8 +1,8 @@
 """Proof of a kernel's registers: the instructions are run on names instead of numbers.
 
 Every register holds the part of a variable that was last written to it. The walk follows all ways through the
-kernel and checks that each read finds its own part, and that a write under a mask, which leaves some lanes
-alone, finds the part there that those lanes are to keep. It knows nothing of liveness or interference, so it
+kernel and checks that each read finds its own part, and that a write that leaves some lanes or some registers
+alone finds the part there that those are to keep. It knows nothing of liveness or interference, so it
 catches their mistakes; every finished kernel has passed it.
 """
 
@@ -87,7 +87,7 @@ def _step(
     program: KernelProgram, i: int, runs: Mapping[int, tuple[str, ...]], state: _State, full: bool
 ) -> int:
     """Run one operation; how many registers it read."""
-    masked = not full and program.shapes[i].masked
+    masked, scatters = not full and program.shapes[i].masked, program.shapes[i].scatters
     read, results = 0, []
     for touch in program.touches[i]:
         for k in range(touch.first, touch.stop):
@@ -97,7 +97,8 @@ def _step(
                 _check(program, i, register, part, state.held.get(register, _NOTHING))
             if touch.role:
                 results.append((register, part))
-            if touch.role and masked and register[0] in "va" and part in state.lost:
+            kept = (masked and register[0] in "va") or (scatters and touch.stop > touch.first + 1)
+            if touch.role and kept and part in state.lost:
                 _check(program, i, register, part, state.held.get(register, _NOTHING) - {part})
     for register, part in results:
         others = state.held.get(register, _NOTHING) - {part, None}

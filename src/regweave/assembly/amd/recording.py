@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from regweave.assembly.amd.indexing import Indexing
 from regweave.assembly.amd.kernel_program import Touch
 from regweave.assembly.amd.lines import Line, argument_of, is_reserved, read_operand
 from regweave.assembly.amd.operands import Constraint, Decision
@@ -13,12 +14,13 @@ from regweave.assembly.amd.shapes import Bound, Shape, make_shape
 from regweave.assembly.recorder import Recorder
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError, nearest_names
-from regweave.machines.amd.assembly.table import SPECIAL, GcnInstruction, encoding_of
+from regweave.machines.amd.assembly.table import SPECIAL, GcnInstruction, Slot, encoding_of
 from regweave.machines.amd.assembly.targets import GcnMachine
 from regweave.values import frozen
 
 _MOST_SHAPES = 10_000
 _SHAPES: dict[str, dict[Any, Shape]] = {}
+Ways = Sequence[tuple[Slot, ...]]
 _CLASS = {"v": "vector", "s": "scalar", "a": "accumulation"}
 
 
@@ -45,6 +47,7 @@ class InstructionRecorder(Recorder):
         self._lines: list[str] = []
         self._decisions: list[Decision] = []
         self._homes: dict[str, tuple[Variable, int]] = {}
+        self._indexing = Indexing(name)
         self._known = _SHAPES.setdefault(whole_machine.name, {})
 
     def _declare(
@@ -101,8 +104,10 @@ class InstructionRecorder(Recorder):
         own: dict[int, Variable] = {}
         bound, shown, label = [], [], None
         at = len(self._forms)
+        ways = instruction.ways(modifiers.split())
+        relative = self._indexing.step(instruction, line)
         for number, text in enumerate(texts):
-            letters = _letters(instruction, number, len(texts))
+            letters = _letters(ways, number, len(texts))
             if letters == "l":
                 name = text.removeprefix("%")
                 if name.isdecimal():
@@ -112,7 +117,9 @@ class InstructionRecorder(Recorder):
                 bound.append(Bound(read_operand(f".L{self.name}_{label}", bare=False)))
                 self._decisions.append(Decision(at, text, "label", None))
                 continue
-            entry, words = self._bind(instruction, number, len(texts), text, operands, demands, own, bare)
+            entry, words = self._bind(ways, number, len(texts), text, operands, demands, own, bare)
+            if number in relative and "v" in letters and entry.operand.kind in ("reference", "register"):
+                entry = replace(entry, relative=True)
             bound.append(entry)
             shown.append(words)
         ending = encoding_of(line.mnemonic)
@@ -141,7 +148,7 @@ class InstructionRecorder(Recorder):
 
     def _bind(
         self,
-        instruction: GcnInstruction,
+        ways: Ways,
         number: int,
         total: int,
         text: str,
@@ -174,9 +181,9 @@ class InstructionRecorder(Recorder):
                 variable = value
                 rule = "known" if value.kind else "new"
                 if not value.kind:
-                    self._make_known(instruction, number, total, value, demands.get(target))
+                    self._make_known(ways, number, total, value, demands.get(target))
             elif isinstance(value, str):
-                return self._bind(instruction, number, total, value, (), {}, own, True)
+                return self._bind(ways, number, total, value, (), {}, own, True)
             else:
                 read = read_operand(_number(value), bare=False)
                 rule = read.kind
@@ -189,7 +196,7 @@ class InstructionRecorder(Recorder):
                     Constraint(target, keyword.letter, keyword.count, 1, keyword.register)
                 )
             if variable is None:
-                if "x" in _letters(instruction, number, total):
+                if "x" in _letters(ways, number, total):
                     return Bound(read_operand(f"{text}", bare=False)), text
                 variable = self._look_up(target)
         self._decisions.append(
@@ -223,7 +230,7 @@ class InstructionRecorder(Recorder):
 
     def _make_known(
         self,
-        instruction: GcnInstruction,
+        ways: Ways,
         number: int,
         total: int,
         variable: Variable,
@@ -233,7 +240,7 @@ class InstructionRecorder(Recorder):
         if constraint is not None:
             self._declare(variable, _CLASS[constraint.letter], constraint.count, constraint.alignment, None)
             return
-        for slots in instruction.signatures:
+        for slots in ways:
             letter = (
                 next((c for c in slots[number].letters if c in "vsa"), None) if len(slots) == total else None
             )
@@ -241,7 +248,7 @@ class InstructionRecorder(Recorder):
                 self._declare(variable, _CLASS[letter], slots[number].count, 1, None)
                 return
         raise AssemblyError(
-            f"{instruction.name!r} takes no register as operand {number}",
+            f"the instruction takes no register as operand {number}",
             where=f"{self.name}, {variable.name!r}",
         )
 
@@ -278,8 +285,8 @@ def _own_words(instruction: GcnInstruction, line: Line) -> tuple[tuple[str, ...]
     return line.operands, line.modifiers
 
 
-def _letters(instruction: GcnInstruction, number: int, total: int) -> str:
-    return "".join(slots[number].letters for slots in instruction.signatures if len(slots) == total)
+def _letters(ways: Ways, number: int, total: int) -> str:
+    return "".join(slots[number].letters for slots in ways if len(slots) == total)
 
 
 def check_label(name: str) -> str:

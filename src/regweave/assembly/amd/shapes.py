@@ -29,6 +29,7 @@ _WORDS = {"v": "a vector register", "s": "a scalar register", "a": "an accumulat
 _OPEN_ENDED = ("row_shl", "row_shr", "wave_shl", "wave_shr", "row_bcast", "row_newbcast")
 _DPP = (*_OPEN_ENDED, "quad_perm", "row_ror", "row_mirror", "row_half_mirror", "wave_rol", "wave_ror")
 _PACKED = re.compile(r"v_pk_(\w+_f32|mov_b32)\Z")
+_LATE = ("scalar_memory", "shared", "global", "flat", "buffer")
 _BITS = re.compile(r"\[[01](,[01])*\]\Z")
 _INLINE = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"}
 
@@ -51,7 +52,8 @@ class Place:
 class Shape:
     """One instruction: `form` prints it, `places` are what it reads and writes, in the operands' order.
 
-    `masked` says that it leaves lanes alone which EXEC switches off; `dpp` that it moves data between lanes.
+    `masked` says that it leaves lanes alone which EXEC switches off; `dpp` that it moves data between lanes;
+    `scatters` that it writes one of the registers of its result, M0 says which.
     """
 
     instruction: GcnInstruction
@@ -60,6 +62,18 @@ class Shape:
     modifiers: tuple[str, ...]
     masked: bool
     dpp: bool
+    scatters: bool
+
+    @property
+    def load(self) -> bool:
+        """Whether a result arrives in a register later, when a counter says so."""
+        memory = self.instruction.unit in _LATE
+        return memory and any(place.role and place.slot >= 0 for place in self.places)
+
+    @property
+    def to_lds(self) -> bool:
+        """Whether it brings data from memory to LDS, past the registers."""
+        return "lds" in self.modifiers or "_load_lds_" in self.instruction.name
 
     @property
     def partial(self) -> bool:
@@ -73,12 +87,14 @@ class Shape:
 @frozen
 class Bound:
     """An operand as it is known when its instruction is recorded: read text, and for a variable its number
-    among the operation's own ones, its letter and how many registers it has in all."""
+    among the operation's own ones, its letter and how many registers it has in all. `relative` says that M0
+    is added to its register's number."""
 
     operand: Operand
     variable: int = -1
     letter: str = ""
     count: int = 0
+    relative: bool = False
 
     @property
     def taken(self) -> int:
@@ -86,15 +102,27 @@ class Bound:
         return self.operand.stop - self.operand.first if self.operand.stop else self.count
 
 
-def choose_signature(instruction: GcnInstruction, bound: Sequence[Bound]) -> tuple[Slot, ...]:
-    """The way to write the operands that fits; AssemblyError with those that there are otherwise."""
-    for slots in instruction.signatures:
+def choose_signature(
+    instruction: GcnInstruction, bound: Sequence[Bound], words: Sequence[str]
+) -> tuple[Slot, ...]:
+    """The way to write the operands that fits beside the modifiers `words`; AssemblyError with those that
+    there are otherwise."""
+    for slots in instruction.ways(words):
         if len(slots) == len(bound) and all(map(_fits, slots, bound)):
             return slots
-    ways = [" , ".join(map(_say, slots)) or "no operands" for slots in instruction.signatures]
+    ways = [" , ".join(map(_say, slots)) or "no operands" for slots in instruction.ways(words)]
+    other = next(
+        (
+            way.word
+            for way in instruction.worded
+            if len(way.slots) == len(bound) and all(map(_fits, way.slots, bound))
+        ),
+        None,
+    )
     raise AssemblyError(
         f"{instruction.name!r} does not take ({', '.join(map(_given, bound)) or 'no operands'})",
         expected=" or ".join(ways),
+        fix=f"add {other}" if other is not None and other not in words else None,
     )
 
 
@@ -102,17 +130,20 @@ def make_shape(
     machine: GcnMachine, instruction: GcnInstruction, bound: Sequence[Bound], modifiers: str, ending: str = ""
 ) -> Shape:
     """The shape of an instruction on operands whose kinds are known; `ending` names an encoding (`_e64`)."""
-    slots = choose_signature(instruction, bound)
     words = tuple(modifiers.split())
+    slots = choose_signature(instruction, bound, words)
     dpp = any(word.partition(":")[0] in _DPP for word in words)
     partial = dpp and _leaves_lanes(words)
     places, texts = [], []
     for number, (slot, given) in enumerate(zip(slots, bound, strict=True)):
         role = "+" if slot.role and partial and "v" in slot.letters else slot.role
-        found = _places(machine, number, role, given)
-        places += _half(instruction, words, number, found) if not role else found
+        found = _places(machine, number, role, given, relative=slot.relative or given.relative)
+        places += found if role or given.relative else _half(instruction, words, number, found)
         texts.append(_text(role, given))
-    for role, names in (("", instruction.reads), ("=", instruction.writes)):
+    reads = instruction.reads_beside(words)
+    if any(given.relative for given in bound):
+        reads = (*reads, "m0")
+    for role, names in (("", reads), ("=", instruction.writes)):
         for name in names:
             places.append(Place(-1, role, -1, registers=SPECIAL[name]))
     _check_constants(instruction, slots, bound)
@@ -124,7 +155,10 @@ def make_shape(
     kinds = [own[number].letter for number in sorted(own)]
     form = Form(instruction.name, pattern, kinds, {}, frozenset())
     masked = instruction.unit in ("vector", "shared", "global", "flat", "buffer")
-    return Shape(instruction, form, tuple(places), words, masked, dpp)
+    scatters = any(
+        slot.role and (slot.relative or given.relative) for slot, given in zip(slots, bound, strict=True)
+    )
+    return Shape(instruction, form, tuple(places), words, masked, dpp, scatters)
 
 
 def _half(instruction: GcnInstruction, words: Sequence[str], number: int, places: list[Place]) -> list[Place]:
@@ -171,8 +205,17 @@ def _fits(slot: Slot, bound: Bound) -> bool:
     return bound.letter in slot.letters and bound.taken == slot.count
 
 
-def _places(machine: GcnMachine, number: int, role: str, bound: Bound) -> list[Place]:
+def _places(
+    machine: GcnMachine, number: int, role: str, bound: Bound, *, relative: bool = False
+) -> list[Place]:
+    """The registers that an operand means; all from its first one on, if M0 chooses among them."""
     operand = bound.operand
+    if relative and operand.kind in ("special", "register"):
+        raise AssemblyError(
+            "M0 is added to the register's number, and which registers may be meant is not known",
+            where=_given(bound),
+            fix="name a part of a variable: those from there to its last one may be meant",
+        )
     if operand.kind == "special":
         return [Place(number, role, -1, registers=SPECIAL[operand.text])]
     if operand.kind == "register":
@@ -189,6 +232,7 @@ def _places(machine: GcnMachine, number: int, role: str, bound: Bound) -> list[P
     if operand.stop:
         taken = stop - operand.first
         _check_alignment(machine, bound.letter, operand.first, taken, f"%{operand.text}.{operand.first}")
+    stop = bound.count if relative else stop
     return [Place(number, role, bound.variable, operand.first, stop)]
 
 

@@ -11,6 +11,8 @@ fallen to the number of younger operations of that counter.
 That counts only where operations finish in order: vector memory does, LDS does, scalar loads do not, nor does
 a mixture of the two; `flat` operations belong to both counters and to no order. There the wait is for 0.
 Before a barrier all LDS operations must have happened, or other waves would see memory as it was before.
+Loads from memory straight to LDS count as vector memory; any LDS operation waits for them, and so does a
+barrier.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from regweave.errors import AssemblyError
 from regweave.values import frozen
 
 COUNTERS = ("vmcnt", "lgkmcnt")
-#: A pretended register that every LDS operation writes, for barriers.
-_LDS = "LDS"
+#: Pretended registers: every LDS operation writes the first, for barriers; every load from memory to LDS
+#: writes the second, for barriers and for LDS operations.
+_LDS, _FILLED = "LDS", "LDS from memory"
 _KINDS = {
     "global": ("vmcnt",),
     "buffer": ("vmcnt",),
@@ -147,7 +150,9 @@ def _step(operation: Concrete, i: int, state: dict[str, _Counter], limits: dict[
         return None
     touched = {*operation.reads, *operation.writes}
     if instruction.name == "s_barrier":
-        touched = {_LDS}
+        touched = {_LDS, _FILLED}
+    elif instruction.unit in ("shared", "flat"):
+        touched.add(_FILLED)
     counts: dict[str, int] = {}
     source, register = -1, ""
     kind = "vector" if instruction.unit in ("global", "buffer") else instruction.unit
@@ -156,7 +161,7 @@ def _step(operation: Concrete, i: int, state: dict[str, _Counter], limits: dict[
         counter = state[name]
         in_order = name in own and counter.ordered and counter.kinds <= {kind}
         for place in sorted(touched & counter.entries.keys()):
-            if in_order and instruction.load and place not in operation.reads:
+            if in_order and operation.shape.load and place not in operation.reads:
                 continue  # both loads arrive in their order: the second one wins
             k, at = counter.entries[place]
             need = k if counter.ordered else 0
@@ -165,9 +170,11 @@ def _step(operation: Concrete, i: int, state: dict[str, _Counter], limits: dict[
     for name, count in counts.items():
         state[name].wait(count)
     for name in own:
-        arriving = list(operation.writes) if instruction.load else []
+        arriving = list(operation.writes) if operation.shape.load else []
         if name == "lgkmcnt" and kind in ("shared", "flat"):
             arriving.append(_LDS)
+        if name == "vmcnt" and operation.shape.to_lds:
+            arriving.append(_FILLED)
         state[name].issue(kind, arriving, i, limits[name])
     return Wait(counts.get("vmcnt"), counts.get("lgkmcnt"), source, register) if counts else None
 
@@ -191,9 +198,9 @@ def written_wait(text: str) -> dict[str, int]:
 def require_written(operations: Sequence[Concrete], waits: dict[int, Wait], name: str) -> None:
     """AssemblyError for the first missing wait, with both lines."""
     for i, wait in sorted(waits.items()):
-        what = "LDS" if wait.register == _LDS else wait.register
+        what, source = wait.register, operations[wait.source]
         raise AssemblyError(
-            f"{operations[i].text!r} comes before {what} has arrived from {operations[wait.source].text!r}",
+            f"{operations[i].text!r} comes before {what} has arrived from {source.text!r}",
             where=f"{name}, operations {wait.source} and {i}",
             fix=f"put {wait.text!r} before it",
         )

@@ -14,6 +14,8 @@ scalar registers or numbers, and read and write SCC. The signs:
     l  x           a label; words of the instruction's own (`vmcnt(0)`, `hwreg(...)`)
     {a,b}          each of the words in turn
     /              a further way to write the operands
+    glc: lds+m0:   ... that this modifier asks for, with what it reads too (glc is called sc0 on gfx942)
+    *              M0 says how many registers behind this one lies the one that is meant
 
 A scalar operand may be a special register (`vcc`, `exec`, `m0`). Where accumulation registers can be loaded
 and stored (gfx90a on), `w` is a vector or an accumulation register; before it is a vector register.
@@ -29,6 +31,11 @@ Row = tuple[str, str, str, str]
 
 _FLOAT_TESTS = "{f,lt,eq,le,gt,lg,ge,o,u,nge,nlg,ngt,nle,neq,nlt,tru}"
 _INTEGER_TESTS = "{lt,eq,le,gt,ne,ge}"
+_ELEMENTS = "{dword,ubyte,sbyte,ushort,sshort}"
+_ATOMICS = "{add,sub,smin,smax,umin,umax,and,or,xor,swap,inc,dec}"
+#: An atomic operation's former value, where it is asked for.
+_FORMER = " / glc: =v v2 v o / glc: =v v v s2"
+_FORMER2 = " / glc: =v2 v2 v2 o / glc: =v2 v v2 s2"
 
 SCALAR: tuple[Row, ...] = (
     ("", "=s si si", "=scc", "s_{add,sub}_{u32,i32} s_{min,max}_{u32,i32} s_absdiff_i32"),
@@ -58,6 +65,14 @@ SCALAR: tuple[Row, ...] = (
     ("", "=s si2", "=scc", "s_bcnt{0,1}_i32_b64"),
     ("", "=s si2", "", "s_ff1_i32_b64 s_ff0_i32_b64 s_flbit_i32_b64"),
     ("", "+s si", "", "s_bitset{0,1}_b32"),
+    ("", "=s s*", "m0", "s_movrels_b32"),
+    ("", "=s2 s2*", "m0", "s_movrels_b64"),
+    ("", "=s* si", "m0", "s_movreld_b32"),
+    ("", "=s2* si2", "m0", "s_movreld_b64"),
+    ("", "si x", "=m0", "s_set_gpr_idx_on"),
+    ("", "si", "+m0", "s_set_gpr_idx_idx"),
+    ("", "x", "+m0", "s_set_gpr_idx_mode"),
+    ("", "", "", "s_set_gpr_idx_off"),
     ("", "=s2", "", "s_getpc_b64"),
     ("", "=s2 si2", "=scc +exec", "s_{and,or,xor,andn2,orn2,nand,nor,xnor}_saveexec_b64"),
     ("", "si si", "=scc", "s_cmp_{eq,lg,gt,ge,lt,le}_{i32,u32} s_bitcmp{0,1}_b32"),
@@ -171,8 +186,19 @@ MEMORY: tuple[Row, ...] = (
     ("", "v w", "", "ds_{add,sub,inc,dec,min,max}_u32 ds_{min,max}_i32 ds_{and,or,xor}_b32"),
     ("", "v w", "", "ds_{add,min,max}_f32"),
     ("", "=v v v", "", "ds_{add,sub,inc,dec,min,max}_rtn_u32 ds_{min,max}_rtn_i32"),
-    ("", "=v v v", "", "ds_{and,or,xor}_rtn_b32 ds_add_rtn_f32"),
-    ("", "=w v2 o / =w v s2", "", "global_load_{dword,ubyte,sbyte,ushort,sshort}"),
+    ("", "=v v v", "", "ds_{and,or,xor}_rtn_b32 ds_{add,min,max}_rtn_f32 ds_wrxchg_rtn_b32"),
+    ("", "v v2", "", "ds_{add,sub,inc,dec,min,max}_u64 ds_{min,max}_i64 ds_{and,or,xor}_b64"),
+    ("", "=v2 v v2", "", "ds_{add,sub,inc,dec,min,max}_rtn_u64 ds_{min,max}_rtn_i64"),
+    ("", "=v2 v v2", "", "ds_{and,or,xor}_rtn_b64 ds_wrxchg_rtn_b64"),
+    ("", "v v v", "", "ds_cmpst_b32"),
+    ("", "=v v v v", "", "ds_cmpst_rtn_b32"),
+    ("", "v v2 v2", "", "ds_cmpst_b64"),
+    ("", "=v2 v v2 v2", "", "ds_cmpst_rtn_b64"),
+    (_NEW, "v v2", "", "ds_add_f64"),
+    (_NEW, "=v2 v v2", "", "ds_add_rtn_f64"),
+    (_OLD, "=w v2 o / =w v s2 / lds+m0: v2 o / lds+m0: v s2", "", f"global_load_{_ELEMENTS}"),
+    ("gfx942", "=w v2 o / =w v s2", "", f"global_load_{_ELEMENTS}"),
+    ("gfx942", "v2 o / v s2", "m0", f"global_load_lds_{_ELEMENTS}"),
     ("", "+w v2 o / +w v s2", "", "global_load_{short,ubyte,sbyte}_d16"),
     ("", "+w v2 o / +w v s2", "", "global_load_{short,ubyte,sbyte}_d16_hi"),
     ("", "=w2 v2 o / =w2 v s2", "", "global_load_dwordx2"),
@@ -182,9 +208,13 @@ MEMORY: tuple[Row, ...] = (
     ("", "v2 w2 o / v w2 s2", "", "global_store_dwordx2"),
     ("", "v2 w3 o / v w3 s2", "", "global_store_dwordx3"),
     ("", "v2 w4 o / v w4 s2", "", "global_store_dwordx4"),
-    ("", "v2 w o / v w s2", "", "global_atomic_{add,sub,smin,smax,umin,umax,and,or,xor,swap}"),
-    (_NEW, "v2 w o / v w s2", "", "global_atomic_{add_f32,pk_add_f16}"),
-    (_NEW, "v2 w2 o / v w2 s2", "", "global_atomic_add_f64"),
+    ("", f"v2 w o / v w s2{_FORMER}", "", f"global_atomic_{_ATOMICS}"),
+    ("", f"v2 w2 o / v w2 s2{_FORMER2}", "", f"global_atomic_{_ATOMICS}_x2"),
+    ("", "v2 v2 o / v v2 s2 / glc: =v v2 v2 o / glc: =v v v2 s2", "", "global_atomic_cmpswap"),
+    ("", "v2 v4 o / v v4 s2 / glc: =v2 v2 v4 o / glc: =v2 v v4 s2", "", "global_atomic_cmpswap_x2"),
+    (_NEW, f"v2 w o / v w s2{_FORMER}", "", "global_atomic_{add_f32,pk_add_f16}"),
+    (_NEW, f"v2 w2 o / v w2 s2{_FORMER2}", "", "global_atomic_{add,min,max}_f64"),
+    ("gfx942", f"v2 w o / v w s2{_FORMER}", "", "global_atomic_pk_add_bf16"),
     ("", "=w v2", "", "flat_load_{dword,ubyte,sbyte,ushort,sshort}"),
     ("", "=w2 v2", "", "flat_load_dwordx2"),
     ("", "=w3 v2", "", "flat_load_dwordx3"),
@@ -193,7 +223,12 @@ MEMORY: tuple[Row, ...] = (
     ("", "v2 w2", "", "flat_store_dwordx2"),
     ("", "v2 w3", "", "flat_store_dwordx3"),
     ("", "v2 w4", "", "flat_store_dwordx4"),
-    ("", "=w vo s4 si / =w v2 s4 si", "", "buffer_load_{dword,ubyte,sbyte,ushort,sshort}"),
+    ("", "v2 v / glc: =v v2 v", "", f"flat_atomic_{_ATOMICS}"),
+    ("", "v2 v2 / glc: =v2 v2 v2", "", f"flat_atomic_{_ATOMICS}_x2"),
+    ("", "v2 v2 / glc: =v v2 v2", "", "flat_atomic_cmpswap"),
+    ("", "v2 v4 / glc: =v2 v2 v4", "", "flat_atomic_cmpswap_x2"),
+    ("", "=w vo s4 si / =w v2 s4 si / lds+m0: vo s4 si / lds+m0: v2 s4 si", "",
+     f"buffer_load_{_ELEMENTS}"),
     ("", "=w2 vo s4 si / =w2 v2 s4 si", "", "buffer_load_dwordx2"),
     ("", "=w3 vo s4 si / =w3 v2 s4 si", "", "buffer_load_dwordx3"),
     ("", "=w4 vo s4 si / =w4 v2 s4 si", "", "buffer_load_dwordx4"),
@@ -201,7 +236,14 @@ MEMORY: tuple[Row, ...] = (
     ("", "w2 vo s4 si / w2 v2 s4 si", "", "buffer_store_dwordx2"),
     ("", "w3 vo s4 si / w3 v2 s4 si", "", "buffer_store_dwordx3"),
     ("", "w4 vo s4 si / w4 v2 s4 si", "", "buffer_store_dwordx4"),
-    ("", "w vo s4 si / w v2 s4 si", "", "buffer_atomic_{add,sub,smin,smax,umin,umax,and,or,xor}"),
+    ("", "w vo s4 si / w v2 s4 si / glc: +w vo s4 si / glc: +w v2 s4 si", "",
+     f"buffer_atomic_{_ATOMICS}"),
+    (_NEW, "w vo s4 si / w v2 s4 si / glc: +w vo s4 si / glc: +w v2 s4 si", "",
+     "buffer_atomic_{add_f32,pk_add_f16}"),
+    ("", "w2 vo s4 si / w2 v2 s4 si / glc: +w2 vo s4 si / glc: +w2 v2 s4 si", "",
+     f"buffer_atomic_{_ATOMICS}_x2 buffer_atomic_cmpswap"),
+    ("", "w4 vo s4 si / w4 v2 s4 si / glc: +w4 vo s4 si / glc: +w4 v2 s4 si", "",
+     "buffer_atomic_cmpswap_x2"),
     (_OLD, "", "", "buffer_wbinvl1"),
     ("gfx90a", "", "", "buffer_wbl2 buffer_invl2"),
     ("gfx942", "", "", "buffer_wbl2 buffer_inv"),

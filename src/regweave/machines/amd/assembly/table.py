@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from regweave.errors import AssemblyError, nearest_names
@@ -37,20 +37,34 @@ SPECIAL = {
 #: The machines that the rows speak of.
 MACHINES = ("gfx906", "gfx90a", "gfx942")
 UNITS = ("scalar", "scalar_memory", "vector", "matrix", "shared", "global", "flat", "buffer", "control")
-_SLOT = re.compile(r"([=+]?)([vsawoilx]+)(\d*)\Z")
+_SLOT = re.compile(r"([=+]?)([vsawoilx]+)(\d*)(\*?)\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _SUFFIX = re.compile(r"_(e32|e64|dpp|sdwa)\Z")
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
+#: Modifiers by the names that rows use, where a machine has its own.
+_SPELLED = {"gfx942": {"glc": "sc0"}}
 _CONTROL = {"s_branch": "jump", "s_endpgm": "leave", "s_setpc_b64": "leave"}
 
 
 @frozen
 class Slot:
-    """One operand: its role ("", "=" or "+"), the letters that it may be, and how many registers."""
+    """One operand: its role ("", "=" or "+"), the letters that it may be, and how many registers. Of a
+    `relative` one M0 says how many registers further the one that is meant lies."""
 
     role: str
     letters: str
     count: int = 1
+    relative: bool = False
+
+
+@frozen
+class Worded:
+    """A way to write an instruction's operands that a modifier asks for: `glc` for a former value. `reads`
+    are special registers that it reads beside them."""
+
+    word: str
+    slots: tuple[Slot, ...]
+    reads: tuple[str, ...] = ()
 
 
 @frozen(eq=False)
@@ -59,8 +73,8 @@ class GcnInstruction:
 
     `unit` is one of UNITS; `control` is "jump", "branch" or "leave" where it leaves the straight line. Of a
     matrix instruction `passes` is how many passes of four clocks it takes; `double` says that its numbers are
-    f64, `fast` that it runs in the pipeline that gfx942 has for short types. `lines` of a group of
-    instructions between which LLVM knows distances: `transcendental`, `dot`.
+    f64, `fast` that it runs in the pipeline that gfx942 has for short types. `worded` are ways that a
+    modifier asks for. LLVM knows distances for the groups `transcendental` and `dot`.
     """
 
     name: str
@@ -73,6 +87,7 @@ class GcnInstruction:
     passes: int = 0
     double: bool = False
     fast: bool = False
+    worded: tuple[Worded, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -85,6 +100,16 @@ class GcnInstruction:
         if len(set(map(str, self.signatures))) != len(self.signatures):
             raise AssemblyError(f"{self.name} has one way to write its operands twice")
 
+    def ways(self, modifiers: Collection[str]) -> tuple[tuple[Slot, ...], ...]:
+        """The ways to write its operands beside these modifiers."""
+        asked = tuple(way.slots for way in self.worded if way.word in modifiers)
+        return asked or self.signatures
+
+    def reads_beside(self, modifiers: Collection[str]) -> tuple[str, ...]:
+        """Special registers that it reads without naming them."""
+        asked = next((way.reads for way in self.worded if way.word in modifiers), ())
+        return (*self.reads, *asked)
+
     @property
     def transcendental(self) -> bool:
         """Whether the slow unit of special functions executes it."""
@@ -94,12 +119,6 @@ class GcnInstruction:
     def dot(self) -> bool:
         """Whether it is a dot product."""
         return self.name.startswith("v_dot")
-
-    @property
-    def load(self) -> bool:
-        """Whether its result arrives later, when a counter says so."""
-        memory = self.unit in ("scalar_memory", "shared", "global", "flat", "buffer")
-        return memory and any(slot.role for slot in self.signatures[0])
 
 
 def encoding_of(mnemonic: str) -> str:
@@ -156,13 +175,14 @@ def _expand(row: Row, machine: str) -> Iterator[GcnInstruction]:
     machines, operands, implied, names = row
     if machines and machine not in machines.split():
         return
-    loadable = "v" if machine == "gfx906" else "va"
-    signatures = tuple(tuple(_slot(word, loadable) for word in way.split()) for way in operands.split(" / "))
+    signatures, worded = _ways(operands, machine)
     reads = tuple(word.lstrip("+") for word in implied.split() if not word.startswith("="))
     writes = tuple(word.lstrip("=+") for word in implied.split() if word[0] in "=+")
     for pattern in names.split():
         for name in _spread(pattern):
-            yield GcnInstruction(name, name, _unit(name), signatures, reads, writes, _control(name))
+            yield GcnInstruction(
+                name, name, _unit(name), signatures, reads, writes, _control(name), worded=worded
+            )
 
 
 def _spread(pattern: str) -> Iterator[str]:
@@ -172,12 +192,28 @@ def _spread(pattern: str) -> Iterator[str]:
     return ("".join(chosen) for chosen in itertools.product(*choices))
 
 
+def _ways(operands: str, machine: str) -> tuple[tuple[tuple[Slot, ...], ...], tuple[Worded, ...]]:
+    """The ways to write operands, and those that a modifier asks for."""
+    loadable = "v" if machine == "gfx906" else "va"
+    signatures, worded = [], []
+    for way in operands.split(" / "):
+        condition, _, plain = way.rpartition(": ")
+        slots = tuple(_slot(word, loadable) for word in plain.split())
+        if not condition:
+            signatures.append(slots)
+            continue
+        word, *reads = condition.split("+")
+        spelled = _SPELLED.get(machine, {}).get(word, word)
+        worded.append(Worded(spelled, slots, tuple(reads)))
+    return tuple(signatures), tuple(worded)
+
+
 def _slot(word: str, loadable: str) -> Slot:
     match = _SLOT.match(word)
     if match is None:
         raise AssemblyError(f"operand {word!r} of a row cannot be read", expected="like =v4, vsi or l")
-    role, letters, count = match.groups()
-    return Slot(role, letters.replace("w", loadable), int(count or 1))
+    role, letters, count, relative = match.groups()
+    return Slot(role, letters.replace("w", loadable), int(count or 1), bool(relative))
 
 
 def _unit(name: str) -> str:
