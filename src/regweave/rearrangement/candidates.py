@@ -15,11 +15,12 @@ from regweave.layouts import Layout
 from regweave.programs import Program
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost, cost_of
-from regweave.rearrangement.exchange.lowering import lower_fold, words_of
+from regweave.rearrangement.exchange.lowering import lower_fold
 from regweave.rearrangement.folds import Fold, contraction_axis, find_fold, find_identity
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix
+from regweave.rearrangement.tuples import tuple_moves
 
 _LONGEST_WORD = 80
 
@@ -56,7 +57,7 @@ def identity_candidate(request: Request, relation: Relation) -> Candidate:
     fold = find_identity(relation)
     if fold is None:
         return Candidate("identity", None, _why_no_identity(relation))
-    return renaming("identity", None, "the layouts agree", request, relation, fold, Conditions())
+    return renaming("identity", None, "the layouts agree", request, relation, fold)
 
 
 def fold_candidates(
@@ -76,7 +77,7 @@ def fold_candidates(
     reason = f"the next operand takes its k in the order {order_text(fold.permutation)}"
     forbidden = conditions.forbids(fold)
     if forbidden is None:
-        right = renaming("fold", None, reason, request, relation, fold, conditions)
+        right = renaming("fold", None, reason, request, relation, fold)
     else:
         right = Candidate("fold", None, f"illegal: {forbidden}")
     axis = "columns" if fold.axis else "rows"
@@ -84,7 +85,7 @@ def fold_candidates(
         return right, Candidate("fold", "left", f"the product before computes its {axis} in a fixed order")
     order = order_text(fold.producer_order)
     reason = f"the product before computes its {axis} in the order {order}, bias, mask and residual with them"
-    return right, renaming("fold", "left", reason, request, relation, fold, conditions)
+    return right, renaming("fold", "left", reason, request, relation, fold)
 
 
 def _no_fold(reason: str) -> tuple[Candidate, Candidate]:
@@ -104,7 +105,6 @@ def renaming(
     request: Request,
     relation: Relation,
     fold: Fold,
-    conditions: Conditions,
 ) -> Candidate:
     """A candidate that only reads registers, or parts of them, under other names."""
     suffix = strategy if form is None else f"{strategy}_{form}"
@@ -112,29 +112,8 @@ def renaming(
     program = lower_fold(name, relation, fold, request.machine)
     if isinstance(program, str):
         return Candidate(strategy, form, program)
-    moves = _tuple_moves(request, relation, fold, conditions)
-    return Candidate(strategy, form, reason, program, cost_of(program, moves), fold=fold)
-
-
-def _tuple_moves(request: Request, relation: Relation, fold: Fold, conditions: Conditions) -> int:
-    """Copies that build aligned operand tuples; packing or other work in between writes them in place."""
-    if relation.packing is not None or conditions.work_between:
-        return 0
-    per_register = request.destination.element_type.per_register
-    items = words_of(fold.items, relation)
-    words = [items[first : first + per_register] for first in range(0, len(items), per_register)]
-    # registers that are put together from parts are written where they are needed
-    registers = [word[0] // per_register if _whole(word, per_register) else -1 for word in words]
-    size = request.tuple_registers
-    tuples = [registers[first : first + size] for first in range(0, len(registers), size)]
-    in_place = (held == list(range(held[0], held[0] + len(held))) and held[0] % size == 0 for held in tuples)
-    moved = (held for held, kept in zip(tuples, in_place, strict=True) if not kept)
-    return sum(register >= 0 for held in moved for register in held)
-
-
-def _whole(word: tuple[int, ...], size: int) -> bool:
-    """Whether these items are one register as it stands."""
-    return word[0] % size == 0 and word == tuple(range(word[0], word[0] + len(word)))
+    cost = cost_of(program, tuple_moves(program, request))
+    return Candidate(strategy, form, reason, program, cost, fold=fold)
 
 
 def _period(permutation: tuple[int, ...]) -> int:

@@ -11,6 +11,7 @@ leave.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
@@ -76,6 +77,8 @@ def rearrange(
                          nearest=nearest_names(strategy, names))  # fmt: skip
     surroundings = check_conditions(conditions)
     request = read_request(source, destination, machine, tile)
+    if surroundings.work_between:
+        request = replace(request, source_registers=1)  # what is written anew is written where it is wanted
     relation = relate(request.source, request.destination)
     if relation.packing is not None and relation.packing not in request.machine.packings:
         raise UnsupportedError(

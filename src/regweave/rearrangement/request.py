@@ -26,12 +26,17 @@ _WAVE = 64
 
 @dataclass(frozen=True)
 class Request:
-    """Two layouts of one tile; `tuple_registers` is the size of the destination's aligned register tuples."""
+    """Two layouts of one tile.
+
+    `tuple_registers` is the size of the destination's aligned register tuples, `source_registers` that of the
+    source's: 1 where registers belong to no tuple.
+    """
 
     source: Layout
     destination: Layout
     machine: WarpMachine
     tuple_registers: int
+    source_registers: int = 1
 
 
 def layout(name: str, machine: str | None = None, *, tile: tuple[int, int] | str | None = None) -> Layout:
@@ -92,7 +97,7 @@ def read_request(
                 where=f"lane {side.lanes // target.lanes * target.lanes}",
                 expected=f"at most {target.lanes}, the lanes of a warp of {target.name}, or whole warps",
             )
-    return Request(full[0], full[1], target, sides[1].registers)
+    return Request(full[0], full[1], target, sides[1].registers, sides[0].registers)
 
 
 def _first_machine(sides: tuple[str | Layout, str | Layout]) -> WarpMachine:

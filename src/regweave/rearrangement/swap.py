@@ -82,7 +82,9 @@ def _swapped(
     try:
         least = read_request(*names, request.machine, None).source.shape
         shape = math.lcm(least[0], request.source.shape[0]), math.lcm(least[1], request.source.shape[1])
-        turned = read_request(*names, request.machine, shape)
+        turned = replace(
+            read_request(*names, request.machine, shape), source_registers=request.source_registers
+        )
         relation = relate(turned.source, turned.destination)
     except RegweaveError as error:
         return Candidate("swap", form, error.what)
@@ -95,7 +97,7 @@ def _swapped(
         if forbidden is not None:
             return Candidate("swap", form, f"it would take a fold too, which is illegal: {forbidden}")
         reason = f"{reason}; its other operand takes its k in the order {order_text(fold.permutation)}"
-    return replace(renaming("swap", form, reason, turned, relation, fold, conditions), relation=relation)
+    return replace(renaming("swap", form, reason, turned, relation, fold), relation=relation)
 
 
 def _turned(name: str) -> str:

@@ -27,6 +27,7 @@ from regweave.rearrangement.schedule.matrix import CoordinationMatrix, check_mat
 from regweave.rearrangement.schedule.multicast import multicast_matrix
 from regweave.rearrangement.schedule.packed_travel import packed_journeys
 from regweave.rearrangement.schedule.travel import Needs, Travel, arranged, make_travel
+from regweave.rearrangement.tuples import tuple_moves
 from regweave.rearrangement.words import Words
 
 _REASONS = {"direct": "every word travels", "lean": "local words stay where that is cheaper"}
@@ -178,4 +179,6 @@ def without_local_rounds(matrix: CoordinationMatrix) -> CoordinationMatrix:
 def _cheapest(request: Request, form: str, ways: list[tuple[CoordinationMatrix, Program]]) -> Candidate:
     costs = request.machine.costs
     matrix, program = min(ways, key=lambda way: cost_of(way[1]).slots(costs))
-    return Candidate("exchange", form, _REASONS[form], program, cost_of(program), matrix)
+    return Candidate(
+        "exchange", form, _REASONS[form], program, cost_of(program, tuple_moves(program, request)), matrix
+    )

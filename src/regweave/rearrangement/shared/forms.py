@@ -35,6 +35,7 @@ from regweave.rearrangement.shared.addressing import lower_addresses
 from regweave.rearrangement.shared.matrix_rows import MATRICES
 from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.shared.trials import own_passage, trial_passage
+from regweave.rearrangement.tuples import tuple_moves
 
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
@@ -59,14 +60,14 @@ def shared_candidate(request: Request, relation: Relation, form: str) -> Candida
 
 def _whole(request: Request, relation: Relation) -> Candidate:
     machine = request.machine
-    found = linear_passage(relation, machine) or trial_passage(relation, machine)
+    found = linear_passage(relation, machine, _tuples(request)) or trial_passage(relation, machine)
     if found is None:
         return Candidate("shared", FORMS[0], "bank conflicts remain in every arrangement that was tried")
     return _candidate(request, relation, FORMS[0], f"all lanes of the {found.scope} at once", found)
 
 
 def _grouped(request: Request, relation: Relation) -> Candidate:
-    found = linear_passage(relation, request.machine, grouped=True)
+    found = linear_passage(relation, request.machine, _tuples(request), grouped=True)
     if found is None:
         return Candidate("shared", FORMS[1], "no part of the tile keeps all lanes at work on both sides")
     return _candidate(request, relation, FORMS[1], f"in {found.steps} parts, one after the other", found)
@@ -85,6 +86,10 @@ def _single(request: Request, relation: Relation) -> Candidate:
     return _candidate(request, relation, FORMS[2], "every lane permutes its own words", found)
 
 
+def _tuples(request: Request) -> tuple[int, int]:
+    return request.source_registers, request.tuple_registers
+
+
 def _candidate(request: Request, relation: Relation, form: str, reason: str, passage: Passage) -> Candidate:
     machine = request.machine
     if passage.bytes > machine.shared_bytes:
@@ -96,7 +101,7 @@ def _candidate(request: Request, relation: Relation, form: str, reason: str, pas
     except UnsupportedError as error:
         return Candidate("shared", form, error.what)
     reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
-    return Candidate("shared", form, reason, program, cost_of(program))
+    return Candidate("shared", form, reason, program, cost_of(program, tuple_moves(program, request)))
 
 
 def lower_passage(name: str, relation: Relation, passage: Passage, machine: WarpMachine) -> Program:

@@ -25,6 +25,7 @@ from regweave.rearrangement.shared.addressing import Addresses, plan_addresses
 from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.matrix_rows import RowSide, as_rows, has_matrices
 from regweave.rearrangement.shared.swizzles import arrange
+from regweave.rearrangement.tuples import row_moves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,19 +59,27 @@ class Passage:
             self.loads.tables, self.loads.bytes, machine, "load"
         )
 
-    def instructions(self, relation: Relation) -> int:
-        """About how many instructions it takes, to choose among several."""
-        sides = (self.loads,) if relation.packing is not None else (self.stores, self.loads)
+    def instructions(self, relation: Relation, tuples: tuple[int, int] = (1, 1)) -> int:
+        """About how many instructions it takes, to choose among several.
+
+        Registers stand in tuples of these sizes on the two sides.
+        """
+        sides = [(self.loads, tuples[1])]
+        if relation.packing is None:
+            sides.append((self.stores, tuples[0]))
         unit = relation.destination.element_type.bits
-        parts = sum(_part_work(side, unit) for side in sides)
+        parts = sum(_part_work(side, unit, size) for side, size in sides)
         return len(self.stores.items) + len(self.loads.items) + self.addresses.operations + parts
 
 
 class Choice:
-    """The best passage so far: free of bank conflicts, fewest instructions, then least memory."""
+    """The best passage so far: free of bank conflicts, fewest instructions, then least memory.
 
-    def __init__(self, relation: Relation, machine: WarpMachine) -> None:
-        self.relation, self.machine = relation, machine
+    `tuples` are the sizes of register tuples on the two sides, which wide accesses may have to copy.
+    """
+
+    def __init__(self, relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1)) -> None:
+        self.relation, self.machine, self.tuples = relation, machine, tuples
         self.best: Passage | None = None
         self._score = 0, 0
 
@@ -80,14 +89,16 @@ class Choice:
 
     def offer(self, passage: Passage) -> None:
         """Take this one if it is better."""
-        score = passage.instructions(self.relation), passage.bytes
+        score = passage.instructions(self.relation, self.tuples), passage.bytes
         if (self.best is None or score < self._score) and passage.conflict_free(self.machine):
             self.best, self._score = passage, score
 
 
-def linear_passage(relation: Relation, machine: WarpMachine, *, grouped: bool = False) -> Passage | None:
+def linear_passage(
+    relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1), *, grouped: bool = False
+) -> Passage | None:
     """The best passage of linear layouts, all at once or `grouped`; None for others."""
-    choice = Choice(relation, machine)
+    choice = Choice(relation, machine, tuples)
     _try_linear(choice, None, None, grouped=grouped)
     if not grouped and relation.lanes == machine.lanes:
         for access, transposed in product(("load", "store"), (False, True)):
@@ -175,16 +186,23 @@ def over_threads(table: NDArray[np.int64], machine: WarpMachine) -> NDArray[np.i
     return table[np.arange(threads) % lanes]
 
 
-def _part_work(side: Accesses, unit: int) -> int:
-    """About how many instructions put the words of accesses together from registers, or take them apart."""
+def _part_work(side: Accesses, unit: int, size: int) -> int:
+    """About how many instructions put the words of accesses together from registers, or take them apart.
+
+    Whole registers are copied where those in tuples of `size` do not stand as the access has them.
+    """
     per_word = WORD // unit
     work = 0
     if side.rows is not None:  # whole registers
         return 0
     for row in side.items:
+        whole: list[int | None] = []
         for at in range(0, len(row), per_word):
             word = row[at : at + per_word]
             registers = {item // per_word for item in word}
             straight = [item % per_word for item in word] == list(range(len(word)))
+            whole.append(word[0] // per_word if straight and len(registers) == 1 else None)
             work += (len(registers) - 1).bit_length() if len(registers) > 1 else not straight
+        if size > 1 and len(whole) > 1:
+            work += row_moves(whole, size)
     return work

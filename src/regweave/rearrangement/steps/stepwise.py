@@ -37,6 +37,7 @@ from regweave.rearrangement.steps.bit_maps import BitMap, find_bit_map
 from regweave.rearrangement.steps.bit_steps import BitStep, Columns, combined
 from regweave.rearrangement.steps.search import Walk, find_walk
 from regweave.rearrangement.subspaces import coordinates
+from regweave.rearrangement.tuples import tuple_moves
 
 _FUSED = {"movmatrix", "permlane16_swap", "permlane32_swap"}
 _NAMES = {
@@ -97,7 +98,8 @@ class StepWay:
             return ()
         kinds = Counter(_NAMES[step.kind] for step in self.walk.steps if step.kind != "rename")
         reason = "in steps: " + ", ".join(f"{times} x {name}" for name, times in kinds.items())
-        return (Candidate("exchange", "steps", reason, program, cost_of(program)),)
+        cost = cost_of(program, tuple_moves(program, self.request))
+        return (Candidate("exchange", "steps", reason, program, cost),)
 
 
 def find_step_ways(request: Request, relation: Relation) -> tuple[StepWay, ...]:
