@@ -29,6 +29,7 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
+    from regweave.convolution import Conv2d, conv2d
     from regweave.engine import fuse
     from regweave.rearrangement import chain_layouts, layout, rearrange
 
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AssemblyError",
+    "Conv2d",
     "DeviceError",
     "InputError",
     "ModelError",
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "cascade",
     "chain_layouts",
+    "conv2d",
     "fuse",
     "gemm",
     "layout",
@@ -54,6 +57,7 @@ __all__ = [
 
 _LAZY = {
     "cascades": ("cascade", "gemm"),
+    "convolution": ("Conv2d", "conv2d"),
     "engine": ("fuse",),
     "rearrangement": ("chain_layouts", "layout", "rearrange"),
 }

@@ -204,6 +204,12 @@ def _wide_only() -> tuple[Instruction, ...]:
             meanings.mask_from_count,
             "lanes below n, for 0 <= n < 2^31",
         ),
+        Instruction(
+            "load_mask",
+            (Pattern("d:k from:w", "kmovw %=0, %1", latency=8),),
+            None,
+            "d = the mask in memory: one bit per lane",
+        ),
         Instruction("mask_all", (Pattern("d:k", "kxnorw %=0, %=0, %=0"),), meanings.mask_all, "all lanes"),
         Instruction(
             "mask_and", (Pattern("d:k a:k b:k", "kandw %=0, %1, %2"),), meanings.mask_and, "lanes in both"
@@ -281,6 +287,12 @@ def _narrow_only() -> tuple[Instruction, ...]:
             ),
             meanings.mask_from_count,
             "lanes below n, for 0 <= n < 2^31",
+        ),
+        Instruction(
+            "load_mask",
+            (Pattern("d:v from:m", "vmovups %=0, %1", latency=7),),
+            None,
+            "d = the mask in memory: one word per lane, all ones or zeros",
         ),
         Instruction("mask_all", (Pattern("d:v", "vpcmpeqd %=0, %=0, %=0"),), meanings.mask_all, "all lanes"),
         Instruction(

@@ -1,0 +1,12 @@
+"""Convolutions of images of any size: on the image itself or on rows rearranged for the kernel's width."""
+
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.convolution.calls import Conv2d, conv2d
+
+__all__ = ["Conv2d", "conv2d"]
+
+__getattr__ = lazy_names(__name__, calls=("Conv2d", "conv2d"))

@@ -1,0 +1,246 @@
+"""`regweave.conv2d` and `regweave.Conv2d`: images in, images out, nothing copied on the way.
+
+    >>> y = regweave.conv2d(x, w, b, padding="same_upper", activation="relu")
+    >>> layer = regweave.Conv2d(w, b, stride=2, padding=1)        # packs once
+    >>> layer(x, out=y)
+
+Images of any strides are read where they are and results of any strides written where they belong: a channels
+last image is one whose channels lie side by side, a mirrored one has a negative stride.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regweave.cascades.arrays import aligned_empty, take
+from regweave.cascades.device import choose_machine
+from regweave.cascades.running import STREAM_BYTES
+from regweave.cascades.threads import thread_count
+from regweave.convolution.portable import run_portable
+from regweave.errors import InputError, nearest_names
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution, Elementwise, activation, convolution_of
+
+ORDERS = ("nchw", "nhwc")
+#: Shapes for which a layer keeps its tables.
+_KEPT = 8
+
+
+def conv2d(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    activation: str | Elementwise | None = None,
+    order: str = "nchw",
+    out: Any = None,
+    threads: int | None = None,
+    form: str | None = None,
+    isa: str | None = None,
+) -> Any:
+    """activation(convolution of x with w + bias) in float32; see `Conv2d`, which packs the weights once."""
+    layer = Conv2d(
+        w,
+        bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        activation=activation,
+        order=order,
+        threads=threads,
+        form=form,
+        isa=isa,
+    )
+    return layer(x, out=out)
+
+
+class Conv2d:
+    """A convolution with its weights packed: `layer(x)` or `layer(x, out=y)`.
+
+    `weights` [filters, channels / groups, kernel height, kernel width], `bias` [filters] or None. x is
+    [batch, channels, height, width]; with order "nhwc" it and the result are [batch, height, width,
+    channels]. Without the height everywhere it is a convolution of signals. `stride`, `padding`,
+    `dilation`, `groups` as in `operators.convolution_of`, `activation` as in `cascade`. `form`: "none",
+    "polyphase" or "unrolled" insists on how rows are rearranged. `threads` at most work on a call; None:
+    all processors of this process. It may be called from several threads. Errors: InputError for shapes
+    that do not meet, element types, unknown words.
+    """
+
+    def __init__(
+        self,
+        weights: Any,
+        bias: Any = None,
+        *,
+        stride: int | Sequence[int] = 1,
+        padding: int | str | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        activation: str | Elementwise | None = None,
+        order: str = "nchw",
+        threads: int | None = None,
+        form: str | None = None,
+        isa: str | None = None,
+    ) -> None:
+        self.threads, self.machine, self.form = thread_count(threads), choose_machine(isa), form
+        self.weights = _contiguous(take(weights, "weights")[0])
+        if self.weights.ndim not in (3, 4):
+            raise InputError(
+                f"the shape is {list(self.weights.shape)}",
+                where="weights",
+                expected="[filters, channels / groups, kernel height, kernel width], or without the height",
+            )
+        self.bias = None if bias is None else _bias(bias, len(self.weights))
+        self.order = _order(order)
+        self.epilogue = _epilogue(activation)
+        self._settings = {
+            "strides": stride,
+            "padding": padding,
+            "dilations": dilation,
+            "groups": groups,
+        }
+        self._packed: dict[Any, np.ndarray] = {}
+        self._native: dict[Any, Any] = {}
+
+    def convolution(self, shape: Sequence[int]) -> Convolution:
+        """The convolution of an image of that shape, in the order of this layer. Errors: InputError."""
+        if len(shape) != self.weights.ndim:
+            raise InputError(
+                f"an image of shape {list(shape)} for weights of shape {list(self.weights.shape)}",
+                where="x",
+                expected=f"{self.weights.ndim} dimensions",
+            )
+        planar = (shape[0], shape[-1], *shape[1:-1]) if self.order == "nhwc" else tuple(shape)
+        return convolution_of(planar, self.weights.shape, **self._settings)
+
+    def __call__(self, x: Any, *, out: Any = None) -> Any:
+        """The result, of x's own kind, or `out`, which it was written to. Errors: InputError."""
+        image, wrap = take(x, "x")
+        c = self.convolution(image.shape)
+        shape = c.out_shape
+        if self.order == "nhwc":
+            shape = (shape[0], *shape[2:], shape[1])
+        if out is None:
+            result = aligned_empty(shape)
+            self._run(c, image, result)
+            return wrap(result)
+        target = _target(out, shape)
+        inputs = (image, self.weights) if self.bias is None else (image, self.weights, self.bias)
+        apart = not any(np.may_share_memory(target, given) for given in inputs)
+        result = target if apart else aligned_empty(shape)
+        self._run(c, image, result)
+        if not apart:
+            target[...] = result
+        return out
+
+    def _run(self, c: Convolution, image: np.ndarray, result: np.ndarray) -> None:
+        if result.size == 0:
+            return
+        x, y = (self._planar(array) for array in (image, result))
+        if self.machine is None:
+            run_portable(c, x, self.weights, self.bias, self.epilogue, y)
+            return
+        native, packed = self._prepared(c, self.machine, x, y)
+        native.run(x.ctypes.data, y.ctypes.data, packed)
+
+    def _planar(self, array: np.ndarray) -> np.ndarray:
+        """[batch, channels, height, width], a view."""
+        if self.order == "nhwc":
+            array = np.moveaxis(array, -1, 1)
+        return array if array.ndim == 4 else array[:, :, None]
+
+    def _prepared(self, c: Convolution, machine: VectorMachine, x: np.ndarray, y: np.ndarray) -> Any:
+        """(native code with its tables, packed weights) for arrays of these shapes and strides."""
+        x_strides, y_strides = _strides(x), _strides(y)
+        step = machine.vector_bytes
+        aligned = y_strides[3] == 4 and not any(n % step for n in (y.ctypes.data, *y_strides[:3]))
+        stream = aligned and y.nbytes >= STREAM_BYTES
+        key = (c, x_strides, y_strides, stream)
+        found = self._native.get(key)
+        if found is None:
+            found = self._prepare(*key, machine)
+            if len(self._native) >= _KEPT:
+                self._native.clear()
+            self._native[key] = found
+        return found
+
+    def _prepare(
+        self,
+        c: Convolution,
+        x_strides: tuple[int, ...],
+        y_strides: tuple[int, ...],
+        stream: bool,
+        machine: VectorMachine,
+    ) -> tuple[Any, np.ndarray]:
+        from regweave.convolution.choice import choose
+        from regweave.convolution.native import NativeConvolution
+        from regweave.convolution.tables import pack_weights
+
+        choice = choose(
+            c,
+            machine,
+            form=self.form,
+            neighbours=x_strides[3] == 4,
+            dense=y_strides[3] == 4,
+            stream=stream,
+            epilogue=self.epilogue,
+            threads=self.threads,
+        )
+        order = (choice.tiles, choice.tile.rows > 1)
+        packed = self._packed.get(order)
+        if packed is None:
+            packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)
+        return NativeConvolution(c, choice, machine, x_strides, y_strides, self.threads), packed
+
+
+def _strides(array: np.ndarray) -> tuple[int, ...]:
+    """Strides in bytes; 4 for the elements of rows that have one, where NumPy leaves it open."""
+    *outer, element = array.strides
+    return (*outer, 4 if array.shape[-1] == 1 else element)
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    return np.require(array, requirements=("C", "A"))
+
+
+def _bias(bias: Any, filters: int) -> np.ndarray:
+    vector = take(bias, "bias")[0]
+    if vector.shape != (filters,):
+        raise InputError(f"the shape is {list(vector.shape)}", where="bias", expected=f"[{filters}]")
+    return _contiguous(vector)
+
+
+def _order(order: str) -> str:
+    word = order.lower() if isinstance(order, str) else order
+    if word not in ORDERS:
+        raise InputError(
+            f"unknown order {order!r}",
+            where="order",
+            expected=" or ".join(ORDERS),
+            nearest=nearest_names(str(word), ORDERS),
+        )
+    return word
+
+
+def _epilogue(given: str | Elementwise | None) -> tuple[Elementwise, ...]:
+    op = activation(given)
+    return () if op is None else (op,)
+
+
+def _target(out: Any, shape: Sequence[int]) -> np.ndarray:
+    """The memory of `out`. Errors: InputError for a wrong shape or type, and for what must not be written."""
+    array, _ = take(out, "out")
+    if array.shape != tuple(shape):
+        raise InputError(f"the shape is {list(array.shape)}", where="out", expected=str(list(shape)))
+    if not array.flags.writeable and type(out).__module__.partition(".")[0] == "torch":
+        array = out.numpy()  # older DLPack cannot say "writable", so NumPy assumes the worst
+    if not array.flags.writeable:
+        raise InputError("the memory is read-only", where="out", expected="an array that may be written")
+    return array

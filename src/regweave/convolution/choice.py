@@ -1,0 +1,218 @@
+"""Which kernel a convolution gets: form, tile, strips and bands.
+
+    image read where it is      stride 1 along the row and few channels (form none): no copy, masked edges
+    strips of rearranged rows   everything else: a band of rows of all channels goes to a strip in cache
+                                first, with its padding; larger strides by phases (polyphase) or one plane
+                                per kernel column (unrolled)
+
+The tile is the one that costs least by a small model: a tap of a tile takes as long as its products or its
+loads, whichever is longer, plus a step of the loop; tails count, so 512 columns are cut into blocks of 6,
+6, 5, 5, 5, 5 vectors rather than five of 6 and one of 2.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from regweave.errors import InputError, nearest_names
+from regweave.kernels.convolution import ConvTile
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution, Elementwise
+from regweave.values import frozen
+
+FORMS = ("none", "polyphase", "unrolled")
+#: Channels up to which the image is read where it is: a set of the first-level cache holds 8 lines, and the
+#: rows of many channels often start at addresses that compete for the same sets.
+_DIRECT_CHANNELS = 8
+#: Bytes of a strip at most.
+_STRIP_BYTES = 256 * 1024
+#: Share of the image that strips of an image of at least a megapixel may take.
+_SHARE, _LARGE = 0.02, 1 << 20
+#: Kernel rows that are written out in a tile of several rows, at most; filters for which such a tile pays.
+_MOST_KERNEL_ROWS, _FEW_OUTPUTS = 11, 2
+#: Output rows of a tile at most.
+_MOST_ROWS = 8
+
+
+@frozen
+class Choice:
+    """How a convolution is run: `form`, the kernel's tile, filters per channel tile, columns per strip (whole
+    vectors), vectors of each block of a strip, output rows per band."""
+
+    form: str
+    tile: ConvTile
+    tiles: tuple[int, ...]
+    strip_columns: int
+    band_rows: int
+
+    def strip_blocks(self, columns: int, lanes: int) -> tuple[int, ...]:
+        """Vectors of each block of a strip of that many columns."""
+        return even_parts(-(-columns // lanes), max(self.tile.vectors))
+
+
+def even_parts(count: int, most: int) -> tuple[int, ...]:
+    """`count` in as few parts of at most `most` as possible, sizes differing by one at most, larger first."""
+    parts = -(-count // most)
+    return tuple((count + parts - 1 - part) // parts for part in range(parts))
+
+
+def choose(
+    c: Convolution,
+    machine: VectorMachine,
+    *,
+    form: str | None = None,
+    neighbours: bool = True,
+    dense: bool = True,
+    stream: bool = False,
+    epilogue: tuple[Elementwise, ...] = (),
+    threads: int = 1,
+) -> Choice:
+    """The choice for `c`; `form` insists on one. `neighbours`: elements of an image row lie side by side.
+
+    Errors: InputError for an unknown form, or form none at a stride other than 1.
+    """
+    form = _form(c, form)
+    direct = form == "none" and neighbours and c.group_channels <= _DIRECT_CHANNELS
+    registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
+    strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form)
+    rows, outputs, vectors = _tile(c, machine, registers, strip)
+    tiles = even_parts(c.group_filters, outputs)
+    widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
+    blocks = {size for width in widths for size in even_parts(-(-width // machine.lanes), vectors)}
+    tile = ConvTile(
+        outputs=tuple(sorted(set(tiles), reverse=True)),
+        rows=rows,
+        vectors=tuple(sorted(blocks, reverse=True)),
+        kernel_rows=c.vertical.kernel if rows > 1 else 1,
+        row_stride=c.vertical.stride if rows > 1 else 1,
+        row_dilation=c.vertical.dilation if rows > 1 else 1,
+        direct=direct,
+        stream=stream,
+        dense=dense,
+        epilogue=epilogue,
+    )
+    band = rows if direct else _band_rows(c, machine, form, strip, rows, threads)
+    return Choice(form, tile, tiles, strip, band)
+
+
+def plane_count(c: Convolution, form: str) -> int:
+    """Planes of a rearranged row."""
+    if form == "unrolled":
+        return c.horizontal.kernel
+    return len(phases(c)) if form == "polyphase" else 1
+
+
+def phases(c: Convolution) -> tuple[int, ...]:
+    """The phases of a row that taps read."""
+    axis = c.horizontal
+    return tuple(sorted({tap * axis.dilation % axis.stride for tap in range(axis.kernel)}))
+
+
+def plane_elements(c: Convolution, machine: VectorMachine, form: str, columns: int) -> int:
+    """Elements of a plane of a strip of `columns` outputs: whole vectors."""
+    axis = c.horizontal
+    reach = 0 if form == "unrolled" else (axis.kernel - 1) * axis.dilation // axis.stride
+    lanes = machine.lanes
+    vectors = -(-(-(-columns // lanes) * lanes + reach) // lanes)
+    return lanes * (vectors + (vectors * lanes * 4 % 4096 == 0))  # rows a page apart would share cache sets
+
+
+def lines_of(c: Convolution, rows: int) -> int:
+    """Image rows that so many output rows read."""
+    return (rows - 1) * c.vertical.stride + c.vertical.span
+
+
+def _form(c: Convolution, form: str | None) -> str:
+    if form is None:
+        return "none" if c.horizontal.stride == 1 else "polyphase"
+    if form not in FORMS:
+        raise InputError(
+            f"unknown form {form!r}",
+            where="form",
+            expected="one of " + ", ".join(FORMS),
+            nearest=nearest_names(form, FORMS),
+        )
+    if form == "none" and c.horizontal.stride != 1:
+        raise InputError(
+            f"form none at stride {c.horizontal.stride}",
+            where="form",
+            expected="stride 1 along the row: vectors are read straight from it",
+            fix="take polyphase or unrolled, or leave the choice open",
+        )
+    return form
+
+
+def _tile(c: Convolution, machine: VectorMachine, registers: int, columns: int) -> tuple[int, int, int]:
+    """(rows, filters, vectors) of the tile."""
+    vectors = -(-columns // machine.lanes)
+    filters = c.group_filters
+    if filters <= _FEW_OUTPUTS and c.vertical.outputs > 1 and c.vertical.kernel <= _MOST_KERNEL_ROWS:
+        best = max(1, min(2, vectors))
+        rows = min(_MOST_ROWS, c.vertical.outputs, (registers - 8) // (best * filters))
+        if rows > 1:
+            return rows, filters, best
+    candidates = [
+        (o, v)
+        for o, v in product(range(1, min(filters, registers) + 1), range(1, min(vectors, registers) + 1))
+        if o * v + min(o, v) + 1 <= registers
+    ]
+    outputs, width = min(candidates, key=lambda pair: _cost(machine, filters, vectors, *pair))
+    return 1, outputs, width
+
+
+def _cost(machine: VectorMachine, filters: int, vectors: int, o: int, v: int) -> tuple[float, int]:
+    """Cycles per tap of all tiles of a row of that many vectors; ties go to fewer loads."""
+    product_cycles = 0.5 if machine.lanes == 8 else 1.0
+    total, loads = 0.0, 0
+    for tile in even_parts(filters, o):
+        for block in even_parts(vectors, v):
+            load = (1.6 * block + 1.0 * tile) * product_cycles
+            total += max(tile * block * product_cycles, load, 4.0) + 0.5
+            loads += tile + block
+    return total, loads
+
+
+def _budget(c: Convolution) -> int:
+    """Bytes that a strip may take."""
+    image = 4 * c.channels * c.vertical.size * c.horizontal.size
+    return (
+        min(_STRIP_BYTES, int(_SHARE * image))
+        if c.vertical.size * c.horizontal.size >= _LARGE
+        else _STRIP_BYTES
+    )
+
+
+def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:
+    row = 4 * plane_count(c, form) * plane_elements(c, machine, form, columns)
+    return row * lines_of(c, rows) * c.group_channels
+
+
+def _strip_columns(c: Convolution, machine: VectorMachine, form: str) -> int:
+    """Columns of a strip: as many as its budget allows for one row, in equal ones of whole vectors."""
+    budget, columns, strips = _budget(c), c.horizontal.outputs, 1
+    while True:
+        width = -(-columns // strips)
+        width = -(-width // machine.lanes) * machine.lanes
+        if width <= machine.lanes or _strip_bytes(c, machine, form, width, 1) <= budget:
+            return width if strips > 1 else columns
+        strips += 1
+
+
+def _band_rows(
+    c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int, threads: int
+) -> int:
+    """Output rows of a band: as many as the budget allows, yet two bands for each thread at least."""
+    budget, out_rows = _budget(c), c.vertical.outputs
+    strips = -(-c.horizontal.outputs // columns)
+    units = c.batch * c.groups * strips
+    band = rows
+    while band + rows <= out_rows:
+        if _strip_bytes(c, machine, form, columns, band + rows) > budget:
+            break
+        if threads > 1 and units * -(-out_rows // (band + rows)) < 2 * threads:
+            break
+        band += rows
+    bands = -(-out_rows // band)
+    each = -(-out_rows // bands)
+    even = -(-each // rows) * rows
+    return even if even <= out_rows else band

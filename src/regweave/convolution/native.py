@@ -1,0 +1,114 @@
+"""A convolution as machine code: kernel, packed weights and tables, to be run on arrays of one shape.
+
+    native = NativeConvolution(c, choice, machine, x_strides, y_strides)
+    native.run(x, y, packed, threads)
+
+Everything but the addresses of image and result is fixed when it is made, so a call fills in two fields.
+Strips take memory only while a call runs; a call takes a free piece or makes one, so calls from several
+Python threads at once do not share it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from regweave.cascades.arrays import aligned_bytes
+from regweave.cascades.running import job_parts
+from regweave.cascades.threads import run
+from regweave.convolution.choice import Choice, lines_of
+from regweave.convolution.tables import make_tables, tile_table
+from regweave.devices import cpu
+from regweave.kernels.convolution import ConvArguments, ConvTile
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution
+
+
+@lru_cache(maxsize=64)
+def loaded_convolution(tile: ConvTile, machine: VectorMachine) -> cpu.Function:
+    """The kernel `void conv(const ConvArguments *, size_t part)` of a tile."""
+
+    def make():
+        from regweave.kernels.convolution import conv_kernel
+
+        return conv_kernel(tile, machine)
+
+    return cpu.load_made(make, f"convolution {tile!r}", machine)
+
+
+class NativeConvolution:
+    """A convolution of one shape, for images and results of given strides (in bytes, four each)."""
+
+    def __init__(
+        self,
+        c: Convolution,
+        choice: Choice,
+        machine: VectorMachine,
+        x_strides: Sequence[int],
+        y_strides: Sequence[int],
+        threads: int,
+    ) -> None:
+        self.choice, self.threads = choice, threads
+        self.kernel = loaded_convolution(choice.tile, machine)
+        lines = lines_of(c, choice.band_rows)
+        taps = c.group_channels * c.vertical.kernel * c.horizontal.kernel
+        self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[3])
+        self._tiles = tile_table(choice, taps, y_strides[1])
+        bands = -(-c.vertical.outputs // choice.band_rows)
+        units = c.batch * c.groups * bands * len(tables.strips)
+        self.parts = job_parts(2.0 * c.products, threads, units)
+        row = tables.plane_bytes * tables.planes
+        #: bytes of a part's strip
+        self.strip_bytes = row * lines * c.group_channels
+        self._arguments = ConvArguments(
+            taps=tables.taps.ctypes.data,
+            strip_taps=tables.strip_taps.ctypes.data,
+            tap_masks=tables.tap_masks.ctypes.data,
+            tiles=ctypes.addressof(self._tiles),
+            strips=ctypes.addressof(tables.strips),
+            packed_group=4 * c.group_filters * (1 + taps),
+            tap_count=len(tables.taps),
+            tile_count=len(self._tiles),
+            strip_count=len(tables.strips),
+            x_image=x_strides[0],
+            x_group=x_strides[1] * c.group_channels,
+            x_channel=x_strides[1],
+            x_row=x_strides[2],
+            x_step=x_strides[3] * c.horizontal.stride,
+            y_image=y_strides[0],
+            y_group=y_strides[1] * c.group_filters,
+            y_channel=y_strides[1],
+            y_row=y_strides[2],
+            y_element=y_strides[3],
+            channels=c.group_channels,
+            height=c.vertical.size,
+            top=c.vertical.before,
+            out_rows=c.vertical.outputs,
+            band_rows=choice.band_rows,
+            bands=bands,
+            row_stride=c.vertical.stride,
+            lines=lines,
+            strip_row=row,
+            strip_channel=row * lines,
+            planes=tables.planes,
+            batch=c.batch,
+            groups=c.groups,
+            parts=self.parts,
+            scratch_bytes=self.strip_bytes,
+        )
+        self._free: list[tuple[ConvArguments, np.ndarray]] = []
+
+    def run(self, x: int, y: int, packed: np.ndarray) -> None:
+        """The result at address `y` of the image at address `x`."""
+        try:
+            arguments, scratch = self._free.pop()
+        except IndexError:
+            scratch = aligned_bytes(self.parts * self.strip_bytes)
+            arguments = ConvArguments.from_buffer_copy(self._arguments)
+            arguments.scratch = scratch.ctypes.data
+        arguments.x, arguments.y, arguments.packed = x, y, packed.ctypes.data
+        run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)
+        self._free.append((arguments, scratch))

@@ -1,0 +1,193 @@
+"""The tables that a convolution kernel walks, made once for an image's shape and strides.
+
+taps      where each weight's image element lies, from the first element of a block
+strips    columns that are worked on together; their blocks of vectors, and the planes of a rearranged row
+masks     of blocks at an edge: which lanes of the result exist, and per kernel column which the image has
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from regweave.convolution.choice import Choice, lines_of, phases, plane_elements
+from regweave.kernels.convolution import BlockEntry, PlaneEntry, StripEntry, TileEntry
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Axis, Convolution
+from regweave.values import frozen
+
+
+@frozen
+class Plane:
+    """One plane of a rearranged row: element j of a strip that starts at output `first` is the place
+    `(first + j) * stride - before + shift` of the image row."""
+
+    shift: int
+
+    def places(self, axis: Axis, first: int, size: int) -> tuple[int, int]:
+        """(first, last): the elements of `size` that exist in the image are first .. last - 1."""
+        start = first * axis.stride - axis.before + self.shift
+        low = max(0, -(start // axis.stride))
+        high = -(-(axis.size - start) // axis.stride)
+        return min(low, size), max(0, min(high, size))
+
+
+def planes_of(c: Convolution, form: str) -> tuple[tuple[Plane, ...], tuple[tuple[int, int], ...]]:
+    """The planes of a form, and for each kernel column (plane, elements from a block's first)."""
+    axis = c.horizontal
+    taps = range(axis.kernel)
+    if form == "unrolled":
+        return tuple(Plane(tap * axis.dilation) for tap in taps), tuple((tap, 0) for tap in taps)
+    if form == "none":
+        return (Plane(0),), tuple((0, tap * axis.dilation) for tap in taps)
+    used = phases(c)
+    return tuple(Plane(phase) for phase in used), tuple(
+        (used.index(tap * axis.dilation % axis.stride), tap * axis.dilation // axis.stride) for tap in taps
+    )
+
+
+@frozen(eq=False)
+class Tables:
+    """All tables of a convolution in memory; the fields are addresses for ConvArguments. Keep it alive."""
+
+    taps: np.ndarray
+    strip_taps: np.ndarray
+    tap_masks: np.ndarray
+    strips: ctypes.Array[StripEntry]
+    plane_bytes: int
+    planes: int
+    kept: tuple[object, ...]
+
+
+def make_tables(
+    c: Convolution, choice: Choice, machine: VectorMachine, x_strides: Sequence[int], y_element: int
+) -> Tables:
+    """Tables for an image whose strides (channel, row, element) are `x_strides` bytes, and a result whose
+    elements are `y_element` bytes apart."""
+    planes, columns = planes_of(c, choice.form)
+    plane_bytes = 4 * plane_elements(c, machine, choice.form, choice.strip_columns)
+    row = plane_bytes * len(planes)
+    channel, line, element = x_strides
+    axis = c.horizontal
+    in_strip = [plane * plane_bytes + 4 * place for plane, place in columns]
+    in_image = [(tap * axis.dilation - axis.before) * element for tap in range(axis.kernel)]
+    mask_step = max(choice.tile.vectors) * _mask_bytes(machine)
+    masks = [(1 + tap) * mask_step for tap in range(axis.kernel)]
+    strips, kept = _strips(c, choice, machine, planes, plane_bytes // 4, (element, y_element))
+    lines = lines_of(c, choice.band_rows)
+    return Tables(
+        taps=_taps(c, choice, channel, line, in_image),
+        strip_taps=_taps(c, choice, row * lines, row, in_strip),
+        tap_masks=_taps(c, choice, 0, 0, masks),
+        strips=strips,
+        plane_bytes=plane_bytes,
+        planes=len(planes),
+        kept=kept,
+    )
+
+
+def tile_table(choice: Choice, taps: int, y_channel: int) -> ctypes.Array[TileEntry]:
+    """The channel tiles of a group: sizes, where their weights and their results start."""
+    entries, weights, y = [], 0, 0
+    for outputs in choice.tiles:
+        entries.append(TileEntry(outputs, weights, y))
+        weights += 4 * outputs * (1 + taps)
+        y += outputs * y_channel
+    return (TileEntry * len(entries))(*entries)
+
+
+def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    """Per group and channel tile: biases, then per tap (and its kernel rows, if any) the weights."""
+    filters, deep = c.group_filters, c.group_channels
+    rows, columns = c.vertical.kernel, c.horizontal.kernel
+    by_tap = weights.reshape(c.groups, filters, deep, rows, columns)
+    if choice.tile.rows > 1:
+        by_tap = by_tap.swapaxes(3, 4)
+    flat = by_tap.reshape(c.groups, filters, deep * rows * columns)
+    start = (
+        np.zeros((c.groups, filters, 1), np.float32) if bias is None else bias.reshape(c.groups, filters, 1)
+    )
+    whole = np.concatenate([start, flat], axis=2)
+    parts, at = [], 0
+    for outputs in choice.tiles:
+        part = whole[:, at : at + outputs].transpose(0, 2, 1)
+        parts.append(np.ascontiguousarray(part, np.float32).reshape(c.groups, -1))
+        at += outputs
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+
+def _taps(c: Convolution, choice: Choice, channel: int, line: int, columns: Sequence[int]) -> np.ndarray:
+    """Bytes per tap, channels outermost; a tap is one weight, or a column of them if the tile has rows."""
+    rows = 1 if choice.tile.rows > 1 else c.vertical.kernel
+    channels = np.arange(c.group_channels, dtype=np.int64)[:, None, None] * channel
+    lines = np.arange(rows, dtype=np.int64)[None, :, None] * (c.vertical.dilation * line)
+    return np.ascontiguousarray(channels + lines + np.array(columns, np.int64)).reshape(-1)
+
+
+def _mask_bytes(machine: VectorMachine) -> int:
+    return machine.vector_bytes if machine.mask_class == "vector" else 2
+
+
+def _strips(
+    c: Convolution,
+    choice: Choice,
+    machine: VectorMachine,
+    planes: Sequence[Plane],
+    size: int,
+    steps: tuple[int, int],
+) -> tuple[ctypes.Array[StripEntry], tuple[object, ...]]:
+    axis, kept, entries = c.horizontal, [], []
+    for first in range(0, axis.outputs, choice.strip_columns):
+        width = min(choice.strip_columns, axis.outputs - first)
+        cut = _planes(axis, planes, first, size, steps[0])
+        blocks, masks = _blocks(c, choice, machine, range(first, first + width), steps[1])
+        kept += [cut, blocks, masks]
+        start = first * axis.stride * steps[0]
+        entries.append(StripEntry(ctypes.addressof(blocks), len(blocks), ctypes.addressof(cut), start))
+    return (StripEntry * len(entries))(*entries), tuple(kept)
+
+
+def _planes(
+    axis: Axis, planes: Sequence[Plane], first: int, size: int, element: int
+) -> ctypes.Array[PlaneEntry]:
+    entries = []
+    for plane in planes:
+        low, high = plane.places(axis, first, size)
+        x = ((first + low) * axis.stride - axis.before + plane.shift) * element
+        entries.append(PlaneEntry(x, low, high, size))
+    return (PlaneEntry * len(entries))(*entries)
+
+
+def _blocks(
+    c: Convolution, choice: Choice, machine: VectorMachine, outputs: range, y_element: int
+) -> tuple[ctypes.Array[BlockEntry], np.ndarray]:
+    """The blocks of a strip of `outputs`, and the masks that they point to."""
+    lanes, tile, axis = machine.lanes, choice.tile, c.horizontal
+    inside = [axis.inside(tap) for tap in range(axis.kernel)] if tile.direct else []
+    blocks, places, masks, at = [], [], [], outputs.start
+    for vectors in choice.strip_blocks(len(outputs), lanes):
+        stop = min(outputs.stop, at + vectors * lanes)
+        valid = range(at, stop)
+        edge = len(valid) < vectors * lanes or any(r.start > at or stop > r.stop for r in inside)
+        kind, x = 2 * tile.vectors.index(vectors) + edge, 4 * (at - outputs.start)
+        blocks.append(BlockEntry(kind, x, at * y_element, 0, len(valid)))
+        places.append(sum(map(len, masks)))
+        if edge:
+            masks += [_masks(machine, lanes_of, valid, max(tile.vectors)) for lanes_of in (valid, *inside)]
+        at = stop
+    memory = np.concatenate(masks) if masks else np.zeros(0, np.uint8)
+    table = (BlockEntry * len(blocks))(*blocks)
+    for block, place in zip(table, places, strict=True):
+        block.masks = memory.ctypes.data + place
+    return table, memory
+
+
+def _masks(machine: VectorMachine, wanted: range, valid: range, vectors: int) -> np.ndarray:
+    """Masks of `vectors` vectors from output `valid.start` on: lanes that are in both ranges."""
+    numbers = valid.start + np.arange(vectors * machine.lanes)
+    lanes = (numbers >= wanted.start) & (numbers < min(wanted.stop, valid.stop))
+    if machine.mask_class == "vector":
+        return (-lanes.astype(np.int32)).view(np.uint8)
+    return np.packbits(lanes, bitorder="little")

@@ -1,0 +1,35 @@
+"""Kernels of convolutions: tiles of filters x rows x vectors, on the image itself or on strips of its
+rows.
+"""
+
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.kernels.convolution.arguments import (
+        BlockEntry,
+        ConvArguments,
+        PlaneEntry,
+        StripEntry,
+        TileEntry,
+    )
+    from regweave.kernels.convolution.kernel import conv_kernel
+    from regweave.kernels.convolution.tile import ConvTile
+
+__all__ = [
+    "BlockEntry",
+    "ConvArguments",
+    "ConvTile",
+    "PlaneEntry",
+    "StripEntry",
+    "TileEntry",
+    "conv_kernel",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    arguments=("BlockEntry", "ConvArguments", "PlaneEntry", "StripEntry", "TileEntry"),
+    kernel=("conv_kernel",),
+    tile=("ConvTile",),
+)

@@ -1,0 +1,104 @@
+"""What a convolution kernel is called with: one block of 64-bit fields, and the tables that it points to.
+
+    void kernel(const ConvArguments *args, size_t part)     part = 0 .. parts - 1, in any order, concurrently
+
+Work is cut into units, batch x groups x bands x strips of them; a part takes an equal share. A unit is
+`band_rows` output rows of a strip of columns, of all filters of a group.
+
+    x, y                    addresses of the image's first element and of the result's
+    packed                  the packed weights (see packing), `packed_group` bytes per group
+    taps, strip_taps        per tap the bytes from where a block starts to what the tap reads: in the image,
+                            in a strip
+    tap_masks               per tap the bytes from a block's masks to those of the tap's loads
+    tap_count               taps of a filter
+    tiles, tile_count       channel tiles: TileEntry
+    strips, strip_count     strips of columns: StripEntry
+    x_image .. x_row        bytes from image to image, group to group, channel to channel, row to row
+    x_step                  bytes from one element that a plane of a strip takes to the next
+    y_image .. y_row, y_element     the same of the result
+    channels                of a group
+    height, top             rows of the image; padding above it
+    out_rows, band_rows, bands      output rows, those of a band (not more), bands; the last one ends with
+                                    the image
+    row_stride              image rows from output row to output row
+    lines                   image rows that a band reads
+    strip_row, strip_channel        bytes of a row (all its planes) and of a channel in a strip
+    planes                  planes of a row
+    batch, groups, parts
+    scratch, scratch_bytes  memory for strips: 64-byte aligned, so many bytes for each part; contents
+                            irrelevant
+
+Every field of the tables is 64 bits wide as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+_ADDRESSES = ("x", "y", "packed", "taps", "strip_taps", "tap_masks", "tiles", "strips", "scratch")
+_SIZES = (
+    "packed_group",
+    "tap_count",
+    "tile_count",
+    "strip_count",
+    "x_image",
+    "x_group",
+    "x_channel",
+    "x_row",
+    "x_step",
+    "y_image",
+    "y_group",
+    "y_channel",
+    "y_row",
+    "y_element",
+    "channels",
+    "height",
+    "top",
+    "out_rows",
+    "band_rows",
+    "bands",
+    "row_stride",
+    "lines",
+    "strip_row",
+    "strip_channel",
+    "planes",
+    "batch",
+    "groups",
+    "parts",
+    "scratch_bytes",
+)
+
+
+class ConvArguments(ctypes.Structure):
+    """The argument block; see the module's text."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in (*_ADDRESSES, *_SIZES))
+
+
+class TileEntry(ctypes.Structure):
+    """A channel tile: its `outputs`, where its weights start (bytes), where its first channel is in y
+    (bytes).
+    """
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("outputs", "weights", "y"))
+
+
+class StripEntry(ctypes.Structure):
+    """A strip: address and number of its BlockEntries, address of its PlaneEntries, bytes from an image row's
+    first element to what the strip's first output is counted from."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("blocks", "block_count", "planes", "x"))
+
+
+class BlockEntry(ctypes.Structure):
+    """A block of a strip: `kind` (2 * index of its size, plus 1 for an edge), where it reads (bytes from the
+    strip's start), where it writes (bytes from the row's start), address of its masks, and valid outputs."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("kind", "x", "y", "masks", "columns"))
+
+
+class PlaneEntry(ctypes.Structure):
+    """A plane of a strip's rows: `size` elements, of which `first` .. `last` - 1 are taken from the image,
+    x_step apart, the others zero. Element `first` lies `x` bytes from the image row's first element."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("x", "first", "last", "size"))

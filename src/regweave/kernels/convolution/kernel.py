@@ -1,0 +1,241 @@
+"""The kernel: a part's units one after the other, in each the channel tiles, rows and blocks.
+
+    for each unit (image, group, band of rows, strip of columns):
+        the image itself is read if the kernel is direct and all the band's rows exist, else a strip is filled
+        for each channel tile, each tile row of the band, each block of the strip: call the tile's routine
+
+What a unit is, which blocks a strip has and where its taps lie comes from tables (see arguments), so a kernel
+serves all sizes that need the same tiles.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from regweave.assembly import Listing
+from regweave.assembly.variables import Variable
+from regweave.errors import UnsupportedError
+from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
+from regweave.kernels.convolution.products import Products
+from regweave.kernels.convolution.strip import FillStrip
+from regweave.kernels.convolution.tile import ConvTile
+from regweave.kernels.division import share
+from regweave.kernels.geometry import geometry_of
+from regweave.kernels.workspace import Workspace
+from regweave.machines.x86 import VectorMachine
+
+
+@lru_cache(maxsize=64)
+def conv_kernel(tile: ConvTile, machine: VectorMachine) -> Listing:
+    """The kernel `void conv(const ConvArguments *, size_t part)` for a tile.
+
+    Errors: UnsupportedError for machines without kernels and for tiles beyond their registers.
+    """
+    geometry = geometry_of(machine.name)
+    registers = len(machine.register_class("vector").registers)
+    if not tile.fits(registers, held_masks=tile.direct and machine.mask_class == "vector"):
+        raise UnsupportedError(
+            f"{max(tile.outputs)} x {tile.rows} x {max(tile.vectors)} results",
+            where="tile",
+            expected=f"at most {registers} vector registers with an image vector and a weight",
+        )
+    w = Workspace(machine, geometry, "rw_conv", ConvArguments)
+    return _Driver(w, tile).write()
+
+
+class _Driver:
+    """Writes the loops around the tiles."""
+
+    def __init__(self, w: Workspace, tile: ConvTile) -> None:
+        self.w, self.b, self.tile = w, w.b, tile
+
+    def write(self) -> Listing:
+        w, b = self.w, self.b
+        unit, done = b.fresh_label("unit"), b.fresh_label("done")
+        b.emit("mov", w.slot("args"), b["args"])
+        self._open(b["args"])
+        units = b.general("units")
+        b.emit("mov", units, w.field("batch", args=b["args"]))
+        for name in ("groups", "bands", "strip_count"):
+            b.emit("imul", units, w.field(name, args=b["args"]))
+        first, last = share(w, units)
+        b.emit("mov", w.slot("unit"), first)
+        b.emit("mov", w.slot("last"), last)
+        b.label(unit)
+        b.emit("mov", units, w.slot("unit"))
+        b.emit("cmp", units, w.slot("last"))
+        b.emit("jump_greater_equal", done)
+        self._place(units)
+        self._source()
+        self._tiles()
+        w.advance_slot("unit", 1)
+        b.emit("jump", unit)
+        b.label(done)
+        return w.finish()
+
+    def _open(self, args: Variable) -> None:
+        """Slots that stay: the part's strip, pitches of the result."""
+        w, b = self.w, self.b
+        value = b.general("value")
+        b.emit("mov", value, w.field("scratch_bytes", args=args))
+        b.emit("imul", value, b["part"])
+        b.emit("add", value, w.field("scratch", args=args))
+        b.emit("mov", w.slot("strip"), value)
+        for name in ("y_channel", "y_row", "y_element"):
+            b.emit("mov", value, w.field(name, args=args))
+            b.emit("mov", w.slot(name), value)
+
+    def _place(self, unit: Variable) -> None:
+        """Slots of this unit: strip_entry, planes, line, lines_at (its first image line), out_at, packed."""
+        w, b = self.w, self.b
+        args, value = b.general("arguments"), b.general("value")
+        lines_at, out, row, index = (b.general(s) for s in ("lines_at", "out", "row", "index"))
+        b.emit("mov", args, w.slot("args"))
+        self._remainder(unit, index, "strip_count", args)
+        b.emit("imul", index, index, 8 * len(StripEntry._fields_))
+        b.emit("add", index, w.field("strips", args=args))
+        b.emit("mov", w.slot("strip_entry"), index)
+        b.emit("mov", value, b.at(index, StripEntry.planes.offset))
+        b.emit("mov", w.slot("planes"), value)
+        self._remainder(unit, row, "bands", args)
+        b.emit("imul", row, w.field("band_rows", args=args))
+        b.emit("mov", value, w.field("out_rows", args=args))
+        b.emit("sub", value, w.field("band_rows", args=args))
+        b.emit("min", row, value)
+        b.emit("mov", out, row)
+        b.emit("imul", out, w.field("y_row", args=args))
+        b.emit("add", out, w.field("y", args=args))
+        b.emit("imul", row, w.field("row_stride", args=args))
+        b.emit("sub", row, w.field("top", args=args))
+        b.emit("mov", w.slot("line"), row)
+        b.emit("mov", lines_at, row)
+        b.emit("imul", lines_at, w.field("x_row", args=args))
+        b.emit("add", lines_at, w.field("x", args=args))
+        self._remainder(unit, index, "groups", args)
+        for to, name in ((lines_at, "x_group"), (out, "y_group")):
+            b.emit("mov", value, index)
+            b.emit("imul", value, w.field(name, args=args))
+            b.emit("add", to, value)
+        b.emit("imul", index, w.field("packed_group", args=args))
+        b.emit("add", index, w.field("packed", args=args))
+        b.emit("mov", w.slot("packed"), index)
+        for to, name in ((lines_at, "x_image"), (out, "y_image")):
+            b.emit("mov", value, unit)
+            b.emit("imul", value, w.field(name, args=args))
+            b.emit("add", to, value)
+        b.emit("mov", w.slot("lines_at"), lines_at)
+        b.emit("mov", w.slot("out_at"), out)
+
+    def _remainder(self, value: Variable, rest: Variable, name: str, args: Variable) -> None:
+        """rest = value % field, value = value / field."""
+        w, b = self.w, self.b
+        count, quotient = b.general("count"), b.general("quotient")
+        b.emit("mov", count, w.field(name, args=args))
+        b.emit("divide_unsigned", quotient, value, count)
+        b.emit("imul", count, quotient)
+        b.emit("mov", rest, value)
+        b.emit("sub", rest, count)
+        b.emit("mov", value, quotient)
+
+    def _source(self) -> None:
+        """Slots base, pitch, taps: where this unit is read from; fills the strip where it is needed."""
+        w, b = self.w, self.b
+        value, other = b.general("value"), b.general("other")
+        fill, ready = b.fresh_label("strip"), b.fresh_label("ready")
+        if self.tile.direct:
+            b.emit("mov", value, w.slot("line"))
+            b.emit("cmp", value, 0)
+            b.emit("jump_less", fill)
+            b.emit("add", value, w.field("lines"))
+            b.emit("cmp", value, w.field("height"))
+            b.emit("jump_greater", fill)
+            b.emit("mov", other, w.slot("strip_entry"))
+            b.emit("mov", value, w.slot("lines_at"))
+            b.emit("add", value, b.at(other, StripEntry.x.offset))
+            b.emit("mov", w.slot("band"), value)
+            self._copy_field("taps", "taps")
+            self._copy_field("x_row", "pitch")
+            b.emit("jump", ready)
+            b.label(fill)
+        w.call(FillStrip())
+        w.copy_slot("band", "strip")
+        self._copy_field("strip_taps", "taps")
+        self._copy_field("strip_row", "pitch")
+        b.label(ready)
+
+    def _copy_field(self, field: str, slot: str) -> None:
+        value = self.b.general("value")
+        self.b.emit("mov", value, self.w.field(field))
+        self.b.emit("mov", self.w.slot(slot), value)
+
+    def _tiles(self) -> None:
+        """All channel tiles of the unit; each goes through the rows of the band."""
+        w, b = self.w, self.b
+        entry, value = b.general("entry"), b.general("value")
+        again, finished = b.fresh_label("channel_tile"), b.fresh_label("next_tile")
+        self._copy_field("tiles", "tile_entry")
+        self._copy_field("tile_count", "tiles_left")
+        b.label(again)
+        b.emit("mov", entry, w.slot("tile_entry"))
+        b.emit("mov", value, w.slot("packed"))
+        b.emit("add", value, b.at(entry, TileEntry.weights.offset))
+        b.emit("mov", w.slot("weights"), value)
+        b.emit("mov", value, w.slot("out_at"))
+        b.emit("add", value, b.at(entry, TileEntry.y.offset))
+        b.emit("mov", w.slot("out_base"), value)
+        w.copy_slot("base", "band")
+        self._copy_field("band_rows", "rows_left")
+        b.emit("mov", value, b.at(entry, TileEntry.outputs.offset))
+        for outputs in self.tile.outputs[:-1]:
+            other = b.fresh_label("other_size")
+            b.emit("cmp", value, outputs)
+            b.emit("jump_not_equal", other)
+            self._rows(outputs)
+            b.emit("jump", finished)
+            b.label(other)
+        self._rows(self.tile.outputs[-1])
+        b.label(finished)
+        w.advance_slot("tile_entry", 8 * len(TileEntry._fields_))
+        b.emit("mov", value, w.slot("tiles_left"))
+        b.emit("dec", value)
+        b.emit("mov", w.slot("tiles_left"), value)
+        b.emit("jump_nonzero", again)
+
+    def _rows(self, outputs: int) -> None:
+        """All blocks of all tile rows of the band, for one channel tile."""
+        w, b, r = self.w, self.b, self.w.r
+        strip, value = b.general("strip"), b.general("value")
+        row, block, next_block = (b.fresh_label(s) for s in ("row", "block", "next_block"))
+        b.label(row)
+        b.emit("mov", strip, w.slot("strip_entry"))
+        b.emit("mov", r.near, b.at(strip, StripEntry.blocks.offset))
+        b.emit("mov", value, b.at(strip, StripEntry.block_count.offset))
+        b.emit("mov", w.slot("blocks_left"), value)
+        b.label(block)
+        kinds = [(vectors, edge) for vectors in self.tile.vectors for edge in (False, True)]
+        b.emit("mov", value, b.at(r.near, BlockEntry.kind.offset))
+        for kind, (vectors, edge) in enumerate(kinds):
+            other = b.fresh_label("other_kind")
+            if kind + 1 < len(kinds):
+                b.emit("cmp", value, kind)
+                b.emit("jump_not_equal", other)
+            w.call(Products(self.tile, outputs, vectors, edge))
+            if kind + 1 < len(kinds):
+                b.emit("jump", next_block)
+                b.label(other)
+        b.label(next_block)
+        b.emit("add", r.near, 8 * len(BlockEntry._fields_))
+        b.emit("mov", value, w.slot("blocks_left"))
+        b.emit("dec", value)
+        b.emit("mov", w.slot("blocks_left"), value)
+        b.emit("jump_nonzero", block)
+        b.emit("mov", value, w.slot("pitch"))
+        b.emit("imul", value, w.field("row_stride"))
+        b.emit("imul", value, value, self.tile.rows)
+        w.advance_slot("base", value)
+        b.emit("imul", value, w.slot("y_row"), self.tile.rows)
+        w.advance_slot("out_base", value)
+        b.emit("mov", value, w.slot("rows_left"))
+        b.emit("sub", value, self.tile.rows)
+        b.emit("mov", w.slot("rows_left"), value)
+        b.emit("jump_greater", row)

@@ -1,0 +1,177 @@
+"""The tile: results in registers, taps one after the other, then bias, activation and the way to memory.
+
+    for each tap:  at = block + taps[i]
+        image vectors at `at` (and rows below it), weights at `walk`: results += vector * weight
+
+Whichever is fewer, image vectors or weights, is held in registers for a tap, the other comes one at a time.
+At an edge every image vector is loaded through a mask of its own: lanes beyond the image read nothing and
+are zero, so what stands beside the image in memory, a NaN even, never enters a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.convolution.arguments import BlockEntry
+from regweave.kernels.convolution.results import store_results
+from regweave.kernels.convolution.tile import ConvTile
+from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
+
+Results = dict[tuple[int, int, int], Variable]
+
+
+@frozen
+class Products:
+    """Routine: one block of `outputs` filters x `vectors` vectors, at an edge or not.
+
+    Register `near` is the address of the block's entry and stays; slots `base` and `out_base` say where its
+    row is read and written, `weights` where its channel tile's weights start, `taps`, `pitch` how the image
+    is read.
+    """
+
+    tile: ConvTile
+    outputs: int
+    vectors: int
+    edge: bool
+
+    @property
+    def stem(self) -> str:
+        return f"tile_{self.outputs}_{self.vectors}{'_edge' if self.edge else ''}"
+
+    @property
+    def _masked(self) -> bool:
+        """Whether image loads go through masks."""
+        return self.edge and self.tile.direct
+
+    def write(self, w: Workspace) -> None:
+        b, r = w.b, w.r
+        b.emit("mov", r.source, w.slot("base"))
+        b.emit("add", r.source, b.at(r.near, BlockEntry.x.offset))
+        b.emit("mov", r.walk, w.slot("weights"))
+        acc = self._start(w)
+        b.emit("add", r.walk, 4 * self.outputs)
+        b.emit("mov", r.far, w.slot("taps"))
+        if self.tile.rows > 1:
+            b.emit("mov", r.pitch, w.slot("pitch"))
+        if self._masked:
+            b.emit("mov", r.left, w.field("tap_masks"))
+        b.emit("mov", r.steps, w.field("tap_count"))
+        top = b.fresh_label("tap")
+        b.emit("align", 32)
+        b.label(top)
+        self._tap(w, acc)
+        b.emit("add", r.far, 8)
+        b.emit("add", r.walk, 4 * self.outputs * self.tile.kernel_rows)
+        b.emit("dec", r.steps)
+        b.emit("jump_nonzero", top)
+        store_results(w, self.tile, acc, self.edge)
+        b.emit("ret")
+
+    def _start(self, w: Workspace) -> Results:
+        """Every result = its filter's bias."""
+        b, acc = w.b, {}
+        for o in range(self.outputs):
+            for row in range(self.tile.rows):
+                for v in range(self.vectors):
+                    acc[o, row, v] = b.vector(f"result_{o}_{row}_{v}")
+                    b.emit("broadcast", acc[o, row, v], b.at(w.r.walk, 4 * o))
+        return acc
+
+    def _tap(self, w: Workspace, acc: Results) -> None:
+        b, r, tile = w.b, w.r, self.tile
+        at = r.ahead
+        b.emit("mov", at, b.at(r.far))
+        b.emit("add", at, r.source)
+        load = self._loader(w)
+        room = len(b.machine.register_class("vector").registers) - len(acc) - 1
+        room -= self._masked and b.machine.mask_class == "vector"
+        images = len(tile.image_rows) * self.vectors
+        weights = self.outputs * tile.kernel_rows
+        if images <= min(weights, room) or weights > room >= images:
+            self._hold_images(w, acc, load)
+        else:
+            self._hold_weights(w, acc, load, held=weights <= room)
+
+    def _loader(self, w: Workspace) -> Callable[[int, Memory], Variable]:
+        """What loads image vector v from an address: through its mask at an edge."""
+        b, r, size = w.b, w.r, w.geometry.vector_bytes
+        if not self._masked:
+
+            def load(v: int, at: Memory) -> Variable:
+                image = b.vector("image")
+                b.emit("load", image, at + v * size)
+                return image
+
+            return load
+        masks, step = r.out_far, mask_bytes(w)
+        b.emit("mov", masks, b.at(r.left))
+        b.emit("add", masks, b.at(r.near, BlockEntry.masks.offset))
+        b.emit("add", r.left, 8)
+
+        def load_masked(v: int, at: Memory) -> Variable:
+            image, mask = b.vector("image"), b.mask("lanes")
+            b.emit("load_mask", mask, b.at(masks, v * step))
+            b.emit("load_masked", image, at + v * size, mask)
+            return image
+
+        return load_masked
+
+    def _rows(self, w: Workspace) -> Callable[[int], Memory]:
+        """What gives an image row's address; to be asked for rows in ascending order."""
+        b, r, here = w.b, w.r, 0
+
+        def row(q: int) -> Memory:
+            nonlocal here
+            while here < q:
+                step = 1
+                if q - here >= 2:  # lea takes two pitches at once
+                    b.emit("lea", r.ahead, b.at(r.ahead, index=r.pitch, scale=2))
+                    step = 2
+                else:
+                    b.emit("add", r.ahead, r.pitch)
+                here += step
+            return b.at(r.ahead)
+
+        return row
+
+    def _hold_images(self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable]) -> None:
+        b, tile, row = w.b, self.tile, self._rows(w)
+        images = {(q, v): load(v, row(q)) for q in tile.image_rows for v in range(self.vectors)}
+        for k in range(tile.kernel_rows):
+            for o in range(self.outputs):
+                weight = self._weight(w, k, o)
+                for i in range(tile.rows):
+                    for v in range(self.vectors):
+                        b.emit("fma", acc[o, i, v], images[tile.row_of(i, k), v], weight)
+
+    def _hold_weights(
+        self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], *, held: bool
+    ) -> None:
+        """Weights in registers, or where they find no room read by each product."""
+        b, tile, row = w.b, self.tile, self._rows(w)
+        pairs = [(k, o) for k in range(tile.kernel_rows) for o in range(self.outputs)]
+        weights = {(k, o): self._weight(w, k, o) if held else self._weight_at(w, k, o) for k, o in pairs}
+        for q in tile.image_rows:
+            place = row(q)
+            for v in range(self.vectors):
+                image = load(v, place)
+                for i in range(tile.rows):
+                    for k in range(tile.kernel_rows):
+                        if tile.row_of(i, k) == q:
+                            for o in range(self.outputs):
+                                b.emit("fma", acc[o, i, v], image, weights[k, o])
+
+    def _weight(self, w: Workspace, k: int, o: int) -> Variable:
+        weight = w.b.vector("weight")
+        w.b.emit("broadcast", weight, w.b.at(w.r.walk, 4 * (k * self.outputs + o)))
+        return weight
+
+    def _weight_at(self, w: Workspace, k: int, o: int) -> Memory:
+        return w.b.at(w.r.walk, 4 * (k * self.outputs + o), repeat=True)
+
+
+def mask_bytes(w: Workspace) -> int:
+    """Bytes of a mask in memory."""
+    return w.geometry.vector_bytes if w.b.machine.mask_class == "vector" else 2

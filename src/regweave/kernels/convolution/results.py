@@ -1,0 +1,133 @@
+"""From a tile's registers to the result: activation, then stores, whole, masked, past the caches, or
+scattered.
+
+Cheap activations are written out for every register. Costly ones (GELU) and scattered results take the way
+over the tile memory, a piece of stack that stays in the first-level cache: one loop then serves all
+vectors, or all elements.
+"""
+
+from __future__ import annotations
+
+from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.activations import activate_all
+from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.convolution.arguments import BlockEntry
+from regweave.kernels.convolution.tile import ConvTile
+from regweave.kernels.epilogue import Epilogue
+from regweave.kernels.workspace import Workspace
+
+Results = dict[tuple[int, int, int], Variable]
+#: Vector registers that cheap activations take beside the results: a result, a constant.
+_WORKING = 2
+
+
+def store_results(w: Workspace, tile: ConvTile, acc: Results, edge: bool) -> None:
+    """Apply the epilogue to the results [outputs, rows, vectors] and write them where the block belongs."""
+    direct = Epilogue(tile.epilogue, by_vector=False).direct
+    spare = len(w.b.machine.register_class("vector").registers) - len(acc) - _WORKING
+    if spare < 1 and tile.epilogue:
+        direct = False
+    if direct and tile.epilogue:
+        math = BuilderMath(w.b, shared=spare)
+        acc = {key: activate_all(math, tile.epilogue, value, _none) for key, value in acc.items()}
+    memory = None
+    if not direct or not tile.dense:
+        memory = _to_memory(w, acc)
+        if not direct:
+            _activate_memory(w, tile, memory, len(acc))
+    w.b.emit("mov", w.r.out, w.slot("out_base"))
+    w.b.emit("add", w.r.out, w.b.at(w.r.near, BlockEntry.y.offset))
+    if tile.dense:
+        _store_vectors(w, tile, acc, edge, memory)
+    else:
+        assert memory is not None
+        _scatter(w, acc, memory)
+
+
+def _none(index: int) -> Variable:
+    raise AssertionError(f"operator {index} of a convolution's epilogue takes no operand")
+
+
+def _to_memory(w: Workspace, acc: Results) -> Memory:
+    size = w.geometry.vector_bytes
+    memory = w.b.stack(len(acc) * size, align=64)
+    for index, value in enumerate(acc.values()):
+        w.b.emit("store", memory + index * size, value)
+    return memory
+
+
+def _activate_memory(w: Workspace, tile: ConvTile, memory: Memory, count: int) -> None:
+    """The epilogue on `count` vectors of tile memory, in place."""
+    b, here, left = w.b, w.b.general("here"), w.b.general("vectors")
+    b.emit("lea", here, memory)
+    b.emit("mov", left, count)
+    top = b.fresh_label("activate")
+    b.label(top)
+    value = b.vector("value")
+    b.emit("load", value, b.at(here))
+    b.emit("store", b.at(here), activate_all(BuilderMath(b), tile.epilogue, value, _none))
+    b.emit("add", here, w.geometry.vector_bytes)
+    b.emit("dec", left)
+    b.emit("jump_nonzero", top)
+
+
+def _rows_of(w: Workspace, acc: Results):
+    """(filter, row) pairs of the tile in order, with `out` at the row's first result each time."""
+    b, r = w.b, w.r
+    outputs = 1 + max(o for o, _, _ in acc)
+    rows = 1 + max(i for _, i, _ in acc)
+    if outputs > 1:
+        b.emit("mov", r.out_pitch, w.slot("y_channel"))
+    row = b.general("row")
+    for o in range(outputs):
+        if rows > 1:
+            b.emit("mov", row, r.out)
+        for i in range(rows):
+            yield o, i, row if rows > 1 else r.out
+            if i + 1 < rows:
+                b.emit("add", row, w.slot("y_row"))
+        if o + 1 < outputs:
+            b.emit("add", r.out, r.out_pitch)
+
+
+def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memory: Memory | None) -> None:
+    b, size = w.b, w.geometry.vector_bytes
+    vectors = 1 + max(v for _, _, v in acc)
+    order = {key: index for index, key in enumerate(acc)}
+    masks = b.general("masks")
+    if edge:
+        b.emit("mov", masks, b.at(w.r.near, BlockEntry.masks.offset))
+    step = size if b.machine.mask_class == "vector" else 2
+    for o, i, row in _rows_of(w, acc):
+        for v in range(vectors):
+            value = acc[o, i, v]
+            if memory is not None:
+                value = b.vector("value")
+                b.emit("load", value, memory + order[o, i, v] * size)
+            if edge:
+                mask = b.mask("lanes")
+                b.emit("load_mask", mask, b.at(masks, v * step))
+                b.emit("store_masked", b.at(row, v * size), value, mask)
+            else:
+                b.emit("store_stream" if tile.stream else "store", b.at(row, v * size), value)
+
+
+def _scatter(w: Workspace, acc: Results, memory: Memory) -> None:
+    """Element by element, the block's valid ones of each row."""
+    b, size = w.b, w.geometry.vector_bytes
+    vectors = 1 + max(v for _, _, v in acc)
+    step, count = b.general("step"), b.general("count")
+    source, to, element = b.general("from"), b.general("to"), b.general("element")
+    b.emit("mov", step, w.slot("y_element"))
+    for index, (_, _, row) in enumerate(_rows_of(w, acc)):
+        top = b.fresh_label("element")
+        b.emit("mov", count, b.at(w.r.near, BlockEntry.columns.offset))
+        b.emit("lea", source, memory + index * vectors * size)
+        b.emit("mov", to, row)
+        b.label(top)
+        b.emit("mov32", element, b.at(source))
+        b.emit("mov32", b.at(to), element)
+        b.emit("add", source, 4)
+        b.emit("add", to, step)
+        b.emit("dec", count)
+        b.emit("jump_nonzero", top)

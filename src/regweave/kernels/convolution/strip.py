@@ -1,0 +1,149 @@
+"""Rearranging rows: a band of image rows into a strip in cache, padding and planes included.
+
+    strip[channel][line][plane][element]
+
+A plane takes every x_step-th byte of a row: one plane for stride 1; the phases of a row for larger strides
+(polyphase); one plane per kernel column (unrolled). Zeros stand where the image does not reach, also for
+whole lines, so that whoever reads a strip needs no borders.
+"""
+
+from __future__ import annotations
+
+from regweave.assembly.variables import Variable
+from regweave.kernels.convolution.arguments import PlaneEntry
+from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
+
+
+@frozen
+class FillStrip:
+    """Routine: the strip at slot `strip` from the image at slot `lines_at`, whose first line is row `line`.
+
+    Slot `planes` is the address of the plane entries.
+    """
+
+    @property
+    def stem(self) -> str:
+        return "fill"
+
+    def write(self, w: Workspace) -> None:
+        b = w.b
+        names = ("to", "channel", "line_at", "plane")
+        to, channel, line_at, plane = (b.general(name) for name in names)
+        each_channel, each_line, each_plane = (b.fresh_label(s) for s in ("channel", "line", "plane"))
+        b.emit("mov", to, w.slot("strip"))
+        b.emit("mov", channel, w.slot("lines_at"))
+        copy = b.general("value")
+        b.emit("mov", copy, w.field("channels"))
+        b.emit("mov", w.slot("channels_left"), copy)
+        b.label(each_channel)
+        b.emit("mov", line_at, channel)
+        b.emit("mov", copy, w.slot("line"))
+        b.emit("mov", w.slot("line_now"), copy)
+        b.emit("mov", copy, w.field("lines"))
+        b.emit("mov", w.slot("lines_left"), copy)
+        b.label(each_line)
+        b.emit("mov", plane, w.slot("planes"))
+        b.emit("mov", copy, w.field("planes"))
+        b.emit("mov", w.slot("planes_left"), copy)
+        b.label(each_plane)
+        self._plane(w, to, line_at, plane)
+        b.emit("add", plane, 8 * len(PlaneEntry._fields_))
+        self._again(w, "planes_left", each_plane)
+        b.emit("add", line_at, w.field("x_row"))
+        w.advance_slot("line_now", 1)
+        self._again(w, "lines_left", each_line)
+        b.emit("add", channel, w.field("x_channel"))
+        self._again(w, "channels_left", each_channel)
+        b.emit("ret")
+
+    def _again(self, w: Workspace, slot: str, label: str) -> None:
+        left = w.b.general("left")
+        w.b.emit("mov", left, w.slot(slot))
+        w.b.emit("dec", left)
+        w.b.emit("mov", w.slot(slot), left)
+        w.b.emit("jump_nonzero", label)
+
+    def _plane(self, w: Workspace, to: Variable, line_at: Variable, plane: Variable) -> None:
+        """One plane of a line to `to`, which moves behind it."""
+        b, lanes = w.b, w.geometry.lanes
+        here, end, source, count = (b.general(s) for s in ("here", "end", "source", "count"))
+        zero, value = b.vector("zero"), b.vector("value")
+        inside, outside, done = (b.fresh_label(s) for s in ("inside", "outside", "plane_done"))
+        b.emit("zero", zero)
+        b.emit("mov", end, b.at(plane, PlaneEntry.size.offset))
+        b.emit("lea", end, b.at(to, index=end, scale=4))
+        b.emit("mov", count, w.slot("line_now"))
+        b.emit("cmp", count, w.field("height"))  # unsigned: a row above the image is far behind it
+        b.emit("jump_below", inside)
+        b.label(outside)
+        b.emit("mov", here, to)
+        self._zeros(w, zero, here, end)
+        b.emit("jump", done)
+        b.label(inside)
+        b.emit("mov", count, b.at(plane, PlaneEntry.last.offset))
+        b.emit("sub", count, b.at(plane, PlaneEntry.first.offset))
+        b.emit("jump_less_equal", outside)
+        # zeros first, by whole vectors: what they cover of the image's elements is written behind them
+        b.emit("mov", here, to)
+        before = b.general("before")
+        b.emit("mov", before, b.at(plane, PlaneEntry.first.offset))
+        b.emit("lea", before, b.at(to, index=before, scale=4))
+        self._zeros(w, zero, here, before)
+        b.emit("mov", here, b.at(plane, PlaneEntry.last.offset))
+        b.emit("and", here, -lanes)
+        b.emit("lea", here, b.at(to, index=here, scale=4))
+        self._zeros(w, zero, here, end)
+        b.emit("mov", source, line_at)
+        b.emit("add", source, b.at(plane, PlaneEntry.x.offset))
+        b.emit("mov", here, before)
+        self._copy(w, here, source, count, value)
+        b.label(done)
+        b.emit("mov", to, end)
+
+    def _zeros(self, w: Workspace, zero: Variable, here: Variable, end: Variable) -> None:
+        """Zeros by whole vectors while `here` is below `end`."""
+        b = w.b
+        top, done = b.fresh_label("zeros"), b.fresh_label("zeroed")
+        b.emit("cmp", here, end)
+        b.emit("jump_above_equal", done)
+        b.label(top)
+        b.emit("store", b.at(here), zero)
+        b.emit("add", here, w.geometry.vector_bytes)
+        b.emit("cmp", here, end)
+        b.emit("jump_below", top)
+        b.label(done)
+
+    def _copy(self, w: Workspace, here: Variable, source: Variable, count: Variable, value: Variable) -> None:
+        """`count` >= 1 elements from `source`, x_step apart: by vectors where they are neighbours."""
+        b, lanes, size = w.b, w.geometry.lanes, w.geometry.vector_bytes
+        step, element = b.general("step"), b.general("element")
+        single, top, tail, done = (b.fresh_label(s) for s in ("single", "vectors", "tail", "copied"))
+        b.emit("mov", step, w.field("x_step"))
+        b.emit("cmp", step, 4)
+        b.emit("jump_not_equal", single)
+        b.emit("sub", count, lanes)
+        b.emit("jump_less", tail)
+        b.label(top)
+        b.emit("load", value, b.at(source))
+        b.emit("store", b.at(here), value)
+        b.emit("add", source, size)
+        b.emit("add", here, size)
+        b.emit("sub", count, lanes)
+        b.emit("jump_greater_equal", top)
+        b.label(tail)
+        b.emit("add", count, lanes)
+        b.emit("jump_equal", done)
+        mask = b.mask("rest")
+        b.emit("mask_from_count", mask, count)
+        b.emit("load_masked", value, b.at(source), mask)
+        b.emit("store_masked", b.at(here), value, mask)
+        b.emit("jump", done)
+        b.label(single)
+        b.emit("mov32", element, b.at(source))
+        b.emit("mov32", b.at(here), element)
+        b.emit("add", source, step)
+        b.emit("add", here, 4)
+        b.emit("dec", count)
+        b.emit("jump_nonzero", single)
+        b.label(done)

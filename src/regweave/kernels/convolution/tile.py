@@ -1,0 +1,82 @@
+"""What a convolution kernel is generated from: the shape of its tile in registers and how it reads and
+writes.
+
+A tile is `outputs` filters x `rows` output rows x `vectors` vectors of results along a row. Per tap it
+loads the image vectors that the tap meets and the filters' weights, one repeated element each:
+
+    outputs 4, rows 1, vectors 6      6 image vectors and 4 weights for 24 products
+    outputs 1, rows 8, vectors 2      a 3 x 3 kernel: per kernel column 10 x 2 image vectors, 3 weights, 48
+                                      products
+
+With one row a tap is one weight of a filter, and taps are a table that the kernel walks: any kernel, dilation
+and number of channels is the same code. With several rows a tap is a column of `kernel_rows` weights, written
+out, since neighbouring output rows share the image rows that they read.
+"""
+
+from __future__ import annotations
+
+from regweave.errors import InputError
+from regweave.operators import Elementwise
+from regweave.values import frozen
+
+
+@frozen
+class ConvTile:
+    """A tile, and what is fixed about its surroundings.
+
+    `outputs`: sizes of the channel tiles that occur; `vectors`: sizes of the blocks along a row that occur.
+    `kernel_rows`, `row_stride`, `row_dilation`: the column of weights that a tap is (1, 1, 1 where rows is
+    1). `direct`: the image is read where it is, through masks at its left and right end; else only from
+    strips. `stream`: results pass the caches. `dense`: results of a row lie side by side. `epilogue`
+    follows the bias.
+    """
+
+    outputs: tuple[int, ...]
+    rows: int
+    vectors: tuple[int, ...]
+    kernel_rows: int = 1
+    row_stride: int = 1
+    row_dilation: int = 1
+    direct: bool = False
+    stream: bool = False
+    dense: bool = True
+    epilogue: tuple[Elementwise, ...] = ()
+
+    def __post_init__(self) -> None:
+        sizes = (
+            *self.outputs,
+            self.rows,
+            *self.vectors,
+            self.kernel_rows,
+            self.row_stride,
+            self.row_dilation,
+        )
+        if not self.outputs or not self.vectors or min(sizes) < 1:
+            raise InputError(f"{self} has an empty side", where="tile", expected="sizes of 1 or more")
+        if self.rows == 1 and self.kernel_rows != 1:
+            raise InputError(
+                "a tile of one row takes its weights one by one", where="kernel_rows", expected="1"
+            )
+        if self.stream and not self.dense:
+            raise InputError("scattered results cannot pass the caches", where="stream", expected="False")
+
+    @property
+    def image_rows(self) -> tuple[int, ...]:
+        """The image rows that a tap meets, counted from the tile's first."""
+        met = {self.row_of(r, k) for r in range(self.rows) for k in range(self.kernel_rows)}
+        return tuple(sorted(met))
+
+    def row_of(self, row: int, kernel_row: int) -> int:
+        """The image row that an output row reads for a kernel row."""
+        return row * self.row_stride + kernel_row * self.row_dilation
+
+    def accumulators(self, outputs: int, vectors: int) -> int:
+        """Registers of results."""
+        return outputs * self.rows * vectors
+
+    def fits(self, registers: int, held_masks: int = 0) -> bool:
+        """Whether the largest tile finds room in that many vector registers.
+
+        Beside the results stand one image vector and one weight; more are held where there is room.
+        """
+        return self.accumulators(max(self.outputs), max(self.vectors)) + 2 + held_masks <= registers

@@ -1,0 +1,272 @@
+"""conv2d against its value in float64: any sizes, strides, pads, dilations, groups, orders and memory
+layouts.
+"""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import regweave
+from regweave.convolution import Conv2d, conv2d
+from regweave.errors import InputError
+from regweave.machines.x86 import AVX2, AVX512, supports
+from regweave.operators import activation, convolution_of
+
+ISAS = [machine.name for machine in (AVX512, AVX2) if supports(machine)]
+ALL = [*ISAS, "portable"]
+RNG = np.random.default_rng(7)
+
+
+def image_of(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def close(result, c, x, w, b=None, word=None):
+    """Whether a result is as near to float64 as a sum of so many float32 products can be."""
+    expected = c.reference(x, w, b)
+    bound = c.reference(np.abs(x), np.abs(w), None if b is None else np.abs(b)) * 3e-6 + 1e-6
+    op = activation(word)
+    if op is not None:
+        expected = op.reference(expected)
+    assert result.shape == c.out_shape
+    worst = np.abs(result - expected) - bound
+    assert not (worst > 0).any(), f"{c}: {np.abs(result - expected).max()}"
+
+
+def checked(shape, weights, *, isa, word=None, order="nchw", threads=1, form=None, bias=True, **settings_):
+    x, w = image_of(shape), image_of(weights, 1)
+    b = image_of(weights[:1], 2) if bias else None
+    renamed = {"stride": "strides", "dilation": "dilations"}
+    c = convolution_of(shape, weights, **{renamed.get(k, k): v for k, v in settings_.items()})
+    given_ = np.ascontiguousarray(np.moveaxis(x, 1, -1)) if order == "nhwc" else x
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = conv2d(
+            given_, w, b, activation=word, order=order, threads=threads, form=form, isa=isa, **settings_
+        )
+    close(np.moveaxis(y, -1, 1) if order == "nhwc" else y, c, x, w, b, word)
+
+
+#: What broke other libraries: shape, weights, settings.
+HARD = [
+    ((1, 3, 9, 17), (4, 3, 2, 2), {"padding": (0, 0, 1, 1)}),
+    ((1, 2, 12, 33), (5, 2, 4, 4), {"padding": (1, 1, 2, 2)}),
+    ((1, 4, 9, 20), (4, 4, 1, 7), {"padding": (0, 3)}),
+    ((1, 4, 20, 9), (4, 4, 7, 1), {"padding": (3, 0)}),
+    ((1, 4, 7, 31), (3, 4, 1, 3), {"padding": (0, 0, 0, 2)}),
+    ((1, 2, 22, 27), (3, 2, 3, 3), {"padding": "same_upper", "dilation": 2}),
+    ((1, 2, 22, 27), (3, 2, 3, 3), {"padding": "same_lower", "dilation": (3, 2)}),
+    ((1, 6, 15, 18), (6, 1, 3, 3), {"groups": 6, "dilation": 2, "padding": 2}),
+    ((2, 3, 15, 18), (9, 1, 3, 3), {"groups": 3, "padding": 1}),
+    ((1, 2, 6, 6), (3, 2, 5, 5), {"padding": 5}),
+    ((1, 2, 30, 40), (3, 2, 2, 2), {"stride": (5, 3)}),
+    ((1, 2, 1, 40), (1, 2, 1, 5), {}),
+    ((1, 1, 1, 1), (1, 1, 1, 1), {}),
+    ((1, 3, 5, 2), (2, 3, 3, 3), {"padding": 1}),
+    ((1, 1, 3, 217), (1, 1, 3, 3), {"padding": 1}),
+    ((1, 2, 4, 4095), (3, 2, 3, 3), {"padding": 1}),
+    ((1, 1, 40, 50), (1, 1, 31, 27), {"padding": 13}),
+    ((1, 1, 9, 40), (1, 1, 3, 3), {"padding": (1, 20, 1, 20)}),
+    ((2, 5, 60), (4, 5, 9), {"padding": (8, 3), "stride": 2}),
+    ((1, 70, 8, 9), (33, 70, 3, 3), {"padding": 1}),
+    ((1, 4, 13, 13), (40, 4, 3, 3), {"stride": 2, "padding": 1, "dilation": 2}),
+]
+
+
+@pytest.mark.parametrize("isa", ALL)
+@pytest.mark.parametrize(("shape", "weights", "given_"), HARD, ids=lambda v: "")
+def test_hard_cases(shape, weights, given_, isa):
+    checked(shape, weights, isa=isa, **given_)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("form", ["unrolled", "polyphase", "none"])
+def test_forms(form, isa):
+    for stride, dilation in itertools.product((1, 2, 3), (1, 2)):
+        if form == "none" and stride > 1:
+            continue
+        checked(
+            (1, 10, 17, 75), (5, 10, 3, 4), isa=isa, form=form, stride=stride, dilation=dilation, padding=2
+        )
+        checked((1, 2, 17, 75), (1, 2, 3, 4), isa=isa, form=form, stride=stride, dilation=dilation, padding=2)
+
+
+@st.composite
+def cases(draw):
+    number = lambda low, high: draw(st.integers(low, high))  # noqa: E731
+    kernel, stride = (number(1, 5), number(1, 6)), (number(1, 3), number(1, 3))
+    dilation, padding = (number(1, 2), number(1, 3)), tuple(number(0, 5) for _ in range(4))
+    groups = draw(st.sampled_from((1, 1, 1, 2, 3)))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    height, width = number(1, 24), draw(st.sampled_from((1, 2, 3, 15, 16, 17, 31, 33, 63, 70, 100)))
+    shape = (
+        number(1, 2),
+        groups * number(1, 10),
+        max(height, spans[0] - padding[0] - padding[2]),
+        max(width, spans[1] - padding[1] - padding[3]),
+    )
+    weights = (groups * number(1, 9), shape[1] // groups, *kernel)
+    return shape, weights, {"stride": stride, "dilation": dilation, "padding": padding, "groups": groups}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cases(), st.sampled_from(ISAS or ["portable"]), st.sampled_from(("nchw", "nhwc")), st.integers(1, 2))
+def test_any_parameters(case, isa, order, threads):
+    shape, weights, given_ = case
+    checked(shape, weights, isa=isa, order=order, threads=threads, **given_)
+
+
+@pytest.mark.slow
+@settings(max_examples=2500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cases(), st.sampled_from(ALL), st.sampled_from(("nchw", "nhwc")), st.integers(1, 2))
+def test_thousands_of_parameters(case, isa, order, threads):
+    shape, weights, given_ = case
+    checked(shape, weights, isa=isa, order=order, threads=threads, **given_)
+
+
+@pytest.mark.parametrize("isa", ALL)
+@pytest.mark.parametrize(
+    "word", ["relu", "gelu", "silu", "hard_swish", "leaky_relu:0.1", "clip:-1,1", "tanh"]
+)
+def test_activations(word, isa):
+    checked((1, 3, 9, 50), (6, 3, 3, 3), isa=isa, word=word, padding=1)
+    checked((1, 1, 9, 50), (1, 1, 3, 3), isa=isa, word=word, padding=1)
+
+
+@pytest.mark.parametrize("isa", ALL)
+def test_nothing_beside_the_image_is_read_into_it(isa):
+    """What lies around a view is NaN and Inf; rows of the view end in the middle of vectors."""
+    for channels, filters in ((2, 5), (1, 1), (12, 5)):
+        memory = np.full((1, channels, 30, 70), np.nan, np.float32)
+        memory[..., ::2] = np.inf
+        view = memory[:, :, 5:25, 7:61]
+        view[...] = image_of(view.shape)
+        w = image_of((filters, channels, 3, 5), 1)
+        c = convolution_of(view.shape, w.shape, padding=(2, 3, 1, 0))
+        close(conv2d(view, w, padding=(2, 3, 1, 0), isa=isa), c, view, w)
+
+
+@pytest.mark.parametrize("isa", ALL)
+def test_nan_and_infinity_in_the_image_stay_where_they_are(isa):
+    for channels, filters in ((2, 5), (1, 1), (12, 5)):
+        x, w = image_of((1, channels, 20, 40)), image_of((filters, channels, 3, 3), 1)
+        x[0, 0, 10, 0], x[0, 0, 0, 39], x[0, 0, 19, 20] = np.nan, np.inf, -np.inf
+        y = conv2d(x, w, padding=1, isa=isa)
+        expected = convolution_of(x.shape, w.shape, padding=1).reference(x, w)
+        assert (np.isfinite(y) == np.isfinite(expected)).all()
+        assert (np.isnan(y) == np.isnan(expected)).all()
+
+
+@pytest.mark.parametrize("isa", ALL)
+@pytest.mark.parametrize(("channels", "filters"), [(2, 5), (1, 1), (12, 17)])
+def test_any_memory(channels, filters, isa):
+    """Mirrored, transposed, strided, broadcast and misaligned images; results into views of every kind."""
+    w, b = image_of((filters, channels, 3, 3), 1), image_of((filters,), 2)
+    base = image_of((2, channels, 40, 60))
+    raw = np.zeros(base.nbytes + 1, np.uint8)
+    odd = raw[1:].view(np.float32).reshape(base.shape)
+    odd[...] = base
+    images = [
+        base[:, :, ::-1, ::-1],
+        base[::-1, ::-1, ::2, ::3],
+        base.transpose(0, 1, 3, 2),
+        np.broadcast_to(base[:1, :, :, :1], base.shape),
+        odd,
+    ]
+    for x in images:
+        c = convolution_of(x.shape, w.shape, padding=1)
+        n, k, height, width = c.out_shape
+        outs = [
+            np.zeros((n, k, height, width + 3), np.float32)[..., 1:-2],
+            np.zeros((n, k, width, height), np.float32).transpose(0, 1, 3, 2),
+            np.zeros((n, 2 * k, height, width), np.float32)[:, ::2],
+            np.zeros((n, k, height, width), np.float32)[:, ::-1, ::-1, ::-1],
+        ]
+        for out in outs:
+            assert conv2d(x, w, b, padding=1, out=out, isa=isa) is out
+            close(out, c, x, w, b)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_memory_around_a_result_is_left_alone(isa):
+    for channels, filters, stride in ((2, 5, 1), (1, 1, 1), (12, 5, 2)):
+        x, w = image_of((1, channels, 21, 37)), image_of((filters, channels, 3, 3), 1)
+        c = convolution_of(x.shape, w.shape, padding=1, strides=stride)
+        memory = np.full((filters, c.out_shape[2] + 2, c.out_shape[3] + 40), 77, np.float32)
+        out = memory[None, :, 1:-1, 20:-20]
+        conv2d(x, w, padding=1, stride=stride, out=out, isa=isa)
+        close(out, c, x, w)
+        out[...] = 77
+        assert (memory == 77).all()
+
+
+def test_result_over_its_own_image():
+    x, w = image_of((1, 3, 20, 20)), image_of((3, 3, 3, 3), 1)
+    expected = conv2d(x, w, padding=1)
+    assert conv2d(x, w, padding=1, out=x) is x
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_large_images_by_streaming_stores_and_strips(isa):
+    checked((1, 1, 1100, 2048), (1, 1, 5, 5), isa=isa, padding=2, threads=2)
+    checked((1, 20, 600, 1024), (4, 20, 3, 3), isa=isa, padding=1, threads=2)
+
+
+def test_threads_do_not_change_the_bits():
+    x, w = image_of((2, 16, 50, 70)), image_of((24, 16, 3, 3), 1)
+    one = conv2d(x, w, padding=1, threads=1)
+    np.testing.assert_array_equal(one, conv2d(x, w, padding=1, threads=3))
+
+
+def test_a_layer_serves_many_shapes():
+    w = image_of((6, 3, 3, 3), 1)
+    layer = Conv2d(w, padding=1, threads=1)
+    for size in range(5, 30):
+        x = image_of((1, 3, size, 2 * size), size)
+        close(layer(x), layer.convolution(x.shape), x, w)
+    assert layer(np.zeros((0, 3, 8, 8), np.float32)).shape == (0, 6, 8, 8)
+
+
+def test_torch_tensors():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x, w = torch.randn(1, 3, 12, 20), torch.randn(5, 3, 3, 3)
+    y = regweave.conv2d(x.to(memory_format=torch.channels_last), w, padding=1)
+    assert isinstance(y, torch.Tensor)
+    assert torch.allclose(y, torch.nn.functional.conv2d(x, w, padding=1), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"order": "nchx"}, "nchw"),
+        ({"form": "polyphas"}, "polyphase"),
+        ({"form": "none", "stride": 2}, "stride 2"),
+        ({"groups": 2}, "group"),
+        ({"padding": "sam_upper"}, "same_upper"),
+        ({"activation": "rel"}, "relu"),
+        ({"bias": np.zeros(3, np.float32)}, "[4]"),
+        ({"out": np.zeros((1, 4, 9, 9), np.float32)}, "[1, 4, 8, 8]"),
+        ({"dilation": 9}, "span"),
+        ({"threads": 0}, "threads"),
+    ],
+)
+def test_errors(arguments, words):
+    x, w = image_of((1, 3, 10, 10)), image_of((4, 3, 3, 3), 1)
+    with pytest.raises(InputError) as raised:
+        conv2d(x, w, **arguments)
+    assert words in str(raised.value)
+
+
+def test_wrong_dimensions():
+    for shape in ((3, 10, 10), (10,), (1, 1, 3, 10, 10)):
+        with pytest.raises(InputError):
+            conv2d(np.zeros(shape, np.float32), np.zeros((4, 3, 3, 3), np.float32))
+    with pytest.raises(InputError):
+        Conv2d(np.zeros((3, 3), np.float32))
+    with pytest.raises(InputError):
+        conv2d(np.zeros((1, 3, 8, 8), np.float64), np.zeros((4, 3, 3, 3), np.float32))
