@@ -29,6 +29,7 @@ from regweave.assembly.allocation import allocate
 from regweave.assembly.failures import unwritten_error
 from regweave.assembly.flow import solve
 from regweave.assembly.listing import Listing, print_text
+from regweave.assembly.outright import check_outright, flags_of
 from regweave.assembly.recorder import Recorder
 from regweave.assembly.variables import Immediate, Label, Memory, Variable
 from regweave.errors import AssemblyError
@@ -178,7 +179,8 @@ class Builder(Recorder):
         """Add a template of your own: a Pattern, or text like `vpermps %=0, %1, %2` (several lines if need
         be).
 
-        Text takes its operands' classes from the variables given.
+        Text takes its operands' classes from the variables given. AssemblyError for a register named
+        outright that the Pattern's `clobbers` do not declare.
         """
         bound = [self._operand("template", operand, False) for operand in operands]
         key = (pattern, *(operand.kind for operand in bound))
@@ -186,7 +188,9 @@ class Builder(Recorder):
         if form is None:
             if isinstance(pattern, str):
                 words = " ".join(f"operand{i}:{operand.kind or 'v'}" for i, operand in enumerate(bound))
-                pattern = Pattern(words, tuple(line.strip() for line in pattern.splitlines() if line.strip()))
+                lines = tuple(line.strip() for line in pattern.splitlines() if line.strip())
+                pattern = Pattern(words, lines, flags=flags_of(lines, self.machine))
+            check_outright(pattern, self.machine)
             form = self.machine.table.bind("template", (pattern,), self._kinds(bound, (pattern,)))
             if "" not in key:
                 self.machine.table.keep_template(key, form)

@@ -38,6 +38,25 @@ class AssemblyMachine(Machine):
     result: str = field(kw_only=True)
 
     @cached_property
+    def spellings(self) -> Mapping[str, str]:
+        """Every name that a register has in a text, and the register."""
+        whole = {register: register for known in self.classes for register in known.registers}
+        return whole | {shown: register for view in self.views.values() for register, shown in view.items()}
+
+    @property
+    def unnamable(self) -> Mapping[str, str]:
+        """Registers that a template must not name, and why."""
+        return {}
+
+    def destroyed(self, mnemonic: str) -> Sequence[str]:
+        """The registers that an instruction changes although no operand says so."""
+        return ()
+
+    def changes_flags(self, mnemonic: str) -> bool:
+        """Whether an instruction in a text may change the condition flags."""
+        return False
+
+    @cached_property
     def table(self) -> Table:
         """The instructions by name."""
         return self.make_table()

@@ -212,3 +212,27 @@ def test_two_keywords_of_one_register_that_live_together_are_refused():
 
 def test_the_same_kernel_gets_the_same_text():
     assert crowd(40).finish().text == crowd(40).finish().text
+
+
+def test_what_lies_out_of_line_is_no_inner_loop():
+    k = kernel()
+    x, i = k.vector("x"), k.scalar("i")
+    k.emit("v_mov_b32", x, 1.0)
+    k.emit("s_movk_i32", i, 4)
+    k.emit("s_branch", "loop")
+    k.label("rare")
+    for _ in range(9):
+        k.emit("v_add_f32", x, x, x)
+    k.emit("s_branch", "back")
+    k.label("loop")
+    k.emit("s_cmp_eq_u32", i, 2)
+    k.emit("s_cbranch_scc1", "rare")
+    k.label("back")
+    k.emit("v_fma_f32", x, x, x, x)
+    k.emit("s_sub_u32", i, i, 1)
+    k.emit("s_cmp_lg_u32", i, 0)
+    k.emit("s_cbranch_scc1", "loop")
+    k.emit("ds_write_b32", x, x)
+    inner = k.finish().inner_loop()
+    assert inner is not None
+    assert (inner["instructions"], inner["fma_share"]) == (6, 1 / 6)

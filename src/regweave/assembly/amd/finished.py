@@ -20,6 +20,7 @@ from regweave.assembly.amd.descriptor import Demands, write_kernel
 from regweave.assembly.amd.distances import Gap, needed_gaps, nops, require_kept
 from regweave.assembly.amd.hoisting import Placed, place_waits
 from regweave.assembly.amd.kernel_program import KernelProgram
+from regweave.assembly.amd.loops import innermost_loops
 from regweave.assembly.amd.operands import Decision
 from regweave.assembly.amd.proof import prove_registers
 from regweave.assembly.amd.waits import needed_waits, require_written
@@ -149,16 +150,7 @@ class FinishedKernel:
     def inner_loop(self) -> Mapping[str, float] | None:
         """The longest loop without another inside: instructions, the share of multiply-adds, no-ops in it,
         and clocks for issuing it once."""
-        loops = []
-        for i, target in self.program.controls.items():
-            at = None if target is None else self.program.labels[target]
-            if at is not None and at <= i:
-                loops.append((at, i))
-        inner = [
-            loop
-            for loop in loops
-            if not any(other != loop and loop[0] <= other[0] and other[1] <= loop[1] for other in loops)
-        ]
+        inner = innermost_loops(self.flow)
         if not inner:
             return None
         first, last = max(inner, key=lambda loop: loop[1] - loop[0])

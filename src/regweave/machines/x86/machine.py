@@ -8,12 +8,13 @@ runs on both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from regweave.machines.machine import RegisterClass
 from regweave.machines.target import AssemblyMachine
+from regweave.machines.x86.unseen import UNNAMABLE, destroyed_by, may_change_flags
 from regweave.values import frozen
 
 if TYPE_CHECKING:
@@ -75,6 +76,19 @@ class VectorMachine(AssemblyMachine):
         if offset:
             return f"[{base}+{offset}]" if offset > 0 else f"[{base}{offset}]"
         return f"[{base}]"
+
+    @property
+    def unnamable(self) -> Mapping[str, str]:
+        """k0 and the stack pointer."""
+        return UNNAMABLE
+
+    def destroyed(self, mnemonic: str) -> Sequence[str]:
+        """The registers that an instruction changes although no operand says so."""
+        return destroyed_by(mnemonic, self.register_class("vector").registers)
+
+    def changes_flags(self, mnemonic: str) -> bool:
+        """Whether an instruction in a text may change the condition flags."""
+        return may_change_flags(mnemonic)
 
     def data_base(self, symbol: str) -> str:
         """Data is addressed relative to the instruction, so that code runs wherever it is loaded."""
