@@ -8,7 +8,8 @@ import pytest
 from regweave import UnsupportedError
 from regweave.devices import cpu
 from regweave.kernels.colours import ColourArguments, Colours, colour_kernel
-from regweave.machines.x86 import AVX2, AVX512, AVX512_VBMI, supports
+from regweave.machines.x86 import AVX2, AVX512, supports
+from regweave.machines.x86.machine import AVX512_VBMI
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 PIXELS = 48

@@ -77,6 +77,9 @@ _PICK = Pattern("d:v index:m a:v b:v", ("vmovaps %=0, %1", "vpermi2ps %+0, %2, %
 _PERMUTE = Pattern("d:v index:m a:v", ("vmovaps %=0, %1", "vpermps %+0, %+0, %2"))
 
 
+_FIELDS = ("source", "target", "matrix", "tiles")
+
+
 class ColourArguments(ctypes.Structure):
     """Argument of a colour kernel: `void colours(const ColourArguments *)`.
 
@@ -84,7 +87,7 @@ class ColourArguments(ctypes.Structure):
     many pixels as a vector has lanes, at least 1.
     """
 
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("source", "target", "matrix", "tiles"))
+    _fields_ = tuple((name, ctypes.c_int64) for name in _FIELDS)
 
 
 @frozen
@@ -122,13 +125,9 @@ class ColourSteps:
     def enter(self) -> None:
         """Where the pixels are; the head of the loop over tiles."""
         b = self.b
-        self.source, self.target, self.matrix, self.tiles = (
-            b.general(name) for name, _ in ColourArguments._fields_
-        )
-        for variable, (name, _) in zip(
-            (self.source, self.target, self.matrix, self.tiles), ColourArguments._fields_, strict=True
-        ):
-            b.emit("mov", variable, b.at("args", getattr(ColourArguments, name).offset))
+        self.source, self.target, self.matrix, self.tiles = (b.general(name) for name in _FIELDS)
+        for name in _FIELDS:
+            b.emit("mov", getattr(self, name), b.at("args", getattr(ColourArguments, name).offset))
         b.emit("align", 32)
         b.label("tile")
 
