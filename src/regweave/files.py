@@ -33,21 +33,26 @@ def read_file(path: Path, most: int) -> str:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write `text` (UTF-8) to `path` in one step, keeping the mode of a file that is replaced.
+    """Write `text` (UTF-8) to `path` in one step; see `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` to `path` in one step, keeping the mode of a file that is replaced.
 
     What is no regular file (a pipe, /dev/stdout) is written to as it is. Raises OSError naming the file.
     """
     if path.exists() and not path.is_file():
         try:
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(data)
         except OSError as error:  # of a full device, which does not know its name
             raise OSError(error.errno, error.strerror, str(path)) from None
         return
     path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        with open(beside, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with open(beside, "xb") as file:
+            file.write(data)
             if path.exists():
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
         os.replace(beside, path)
