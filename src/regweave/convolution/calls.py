@@ -19,6 +19,7 @@ from regweave.cascades.arrays import aligned_empty, take
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
+from regweave.convolution.choice import untransformed
 from regweave.convolution.portable import run_portable
 from regweave.errors import InputError, nearest_names
 from regweave.machines.x86 import VectorMachine
@@ -147,8 +148,11 @@ class Conv2d:
         if self.machine is None:
             run_portable(c, x, self.weights, self.bias, self.epilogue, y)
             return
-        native, packed = self._prepared(c, self.machine, x, y)
-        native.run(x.ctypes.data, y.ctypes.data, packed)
+        native, packed = self._prepared(c, self.machine, x, y, self.form)
+        if not native.run(x.ctypes.data, y.ctypes.data, packed):
+            # an infinity, a NaN or an overflow, which a transform would carry to rows around it
+            native, packed = self._prepared(c, self.machine, x, y, untransformed(c))
+            native.run(x.ctypes.data, y.ctypes.data, packed)
 
     def _planar(self, array: np.ndarray) -> np.ndarray:
         """[batch, channels, height, width], a view."""
@@ -156,13 +160,15 @@ class Conv2d:
             array = np.moveaxis(array, -1, 1)
         return array if array.ndim == 4 else array[:, :, None]
 
-    def _prepared(self, c: Convolution, machine: VectorMachine, x: np.ndarray, y: np.ndarray) -> Any:
+    def _prepared(
+        self, c: Convolution, machine: VectorMachine, x: np.ndarray, y: np.ndarray, form: str | None
+    ) -> Any:
         """(native code with its tables, packed weights) for arrays of these shapes and strides."""
         x_strides, y_strides = _strides(x), _strides(y)
         step = machine.vector_bytes
         aligned = y_strides[3] == 4 and not any(n % step for n in (y.ctypes.data, *y_strides[:3]))
         stream = aligned and y.nbytes >= STREAM_BYTES
-        key = (c, x_strides, y_strides, stream)
+        key = (c, x_strides, y_strides, stream, form)
         found = self._native.get(key)
         if found is None:
             found = self._prepare(*key, machine)
@@ -177,6 +183,7 @@ class Conv2d:
         x_strides: tuple[int, ...],
         y_strides: tuple[int, ...],
         stream: bool,
+        form: str | None,
         machine: VectorMachine,
     ) -> tuple[Any, np.ndarray]:
         from regweave.convolution.choice import choose
@@ -186,14 +193,14 @@ class Conv2d:
         choice = choose(
             c,
             machine,
-            form=self.form,
+            form=form,
             neighbours=x_strides[3] == 4,
             dense=y_strides[3] == 4,
             stream=stream,
             epilogue=self.epilogue,
             threads=self.threads,
         )
-        order = (choice.tiles, choice.tile.rows > 1)
+        order = (choice.tiles, choice.tile.rows > 1, choice.tile.transform)
         packed = self._packed.get(order)
         if packed is None:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)

@@ -1,6 +1,7 @@
 """Which kernel a convolution gets: form, tile, strips and bands.
 
     image read where it is      stride 1 along the row and few channels (form none): no copy, masked edges
+    transformed rows            kernels of 2 or 3 rows at stride 1: about half the products (see transforms)
     strips of rearranged rows   everything else: a band of rows of all channels goes to a strip in cache
                                 first, with its padding; larger strides by phases (polyphase) or one plane
                                 per kernel column (unrolled)
@@ -15,12 +16,12 @@ from __future__ import annotations
 from itertools import product
 
 from regweave.errors import InputError, nearest_names
-from regweave.kernels.convolution import ConvTile
+from regweave.kernels.convolution import ConvTile, Transform, transform
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
 from regweave.values import frozen
 
-FORMS = ("none", "polyphase", "unrolled")
+FORMS = ("none", "polyphase", "unrolled", "transformed")
 #: Channels up to which the image is read where it is: a set of the first-level cache holds 8 lines, and the
 #: rows of many channels often start at addresses that compete for the same sets.
 _DIRECT_CHANNELS = 8
@@ -32,6 +33,11 @@ _SHARE, _LARGE = 0.02, 1 << 20
 _MOST_KERNEL_ROWS, _FEW_OUTPUTS = 11, 2
 #: Output rows of a tile at most.
 _MOST_ROWS = 8
+#: Threads that bands of transformed rows are made for, however many there are.
+_SHARERS = 4
+#: Output rows that a transform gives, at most: more would cost accuracy. Filters from which on it pays to
+#: transform the rows that they share.
+_MOST_TRANSFORMED, _WORTH_TRANSFORMING = 4, 4
 
 
 @frozen
@@ -72,6 +78,8 @@ def choose(
     Errors: InputError for an unknown form, or form none at a stride other than 1.
     """
     form = _form(c, form)
+    if form == "transformed":
+        return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue)
     direct = form == "none" and neighbours and c.group_channels <= _DIRECT_CHANNELS
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form)
@@ -93,6 +101,34 @@ def choose(
     )
     band = rows if direct else _band_rows(c, machine, form, strip, rows, threads)
     return Choice(form, tile, tiles, strip, band)
+
+
+def _transformed(
+    c: Convolution,
+    machine: VectorMachine,
+    *,
+    dense: bool,
+    stream: bool,
+    epilogue: tuple[Elementwise, ...],
+) -> Choice:
+    registers = len(machine.register_class("vector").registers)
+    t = row_transform(c)
+    outputs = max(1, min(c.group_filters, (registers - 2) // t.products))
+    tiles = even_parts(c.group_filters, outputs)
+    strip = _strip_columns(c, machine, "transformed", t.outputs)
+    tile = ConvTile(
+        outputs=tuple(sorted(set(tiles), reverse=True)),
+        rows=t.products,
+        vectors=(1,),
+        kernel_rows=t.products,
+        stream=stream,
+        dense=dense,
+        epilogue=epilogue,
+        transform=t,
+    )
+    # which rows are a group decides how they round: the bits must not depend on the number of threads
+    band = _band_rows(c, machine, "transformed", strip, t.outputs, _SHARERS)
+    return Choice("transformed", tile, tiles, strip, band)
 
 
 def plane_count(c: Convolution, form: str) -> int:
@@ -122,15 +158,35 @@ def lines_of(c: Convolution, rows: int) -> int:
     return (rows - 1) * c.vertical.stride + c.vertical.span
 
 
+def _transforms(c: Convolution) -> bool:
+    """Whether rows can be transformed for `c`: rows that it reads one after the other, and not too many."""
+    axis = c.vertical
+    return axis.stride == axis.dilation == 1 and axis.kernel in (2, 3) and axis.outputs > 1
+
+
+def untransformed(c: Convolution) -> str:
+    """The form that is taken where transformed rows are not."""
+    return "none" if c.horizontal.stride == 1 else "polyphase"
+
+
 def _form(c: Convolution, form: str | None) -> str:
     if form is None:
-        return "none" if c.horizontal.stride == 1 else "polyphase"
+        pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= _MOST_TRANSFORMED
+        return "transformed" if _transforms(c) and pays else untransformed(c)
     if form not in FORMS:
         raise InputError(
             f"unknown form {form!r}",
             where="form",
             expected="one of " + ", ".join(FORMS),
             nearest=nearest_names(form, FORMS),
+        )
+    if form == "transformed" and not _transforms(c):
+        raise InputError(
+            f"form transformed for a kernel of {c.vertical.kernel} rows at stride {c.vertical.stride}, "
+            f"dilation {c.vertical.dilation}, {c.vertical.outputs} results in a column",
+            where="form",
+            expected="2 or 3 rows, stride 1, dilation 1 and 2 results or more along the columns",
+            fix="leave the choice open",
         )
     if form == "none" and c.horizontal.stride != 1:
         raise InputError(
@@ -182,18 +238,31 @@ def _budget(c: Convolution) -> int:
     )
 
 
+def strip_lines(c: Convolution, form: str, rows: int) -> int:
+    """Rows of a channel of a strip for so many output rows."""
+    if form != "transformed":
+        return lines_of(c, rows)
+    t = row_transform(c)
+    return rows // t.outputs * t.products
+
+
+def row_transform(c: Convolution) -> Transform:
+    """The transform of form transformed."""
+    return transform(min(_MOST_TRANSFORMED, c.vertical.outputs), c.vertical.kernel)
+
+
 def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:
     row = 4 * plane_count(c, form) * plane_elements(c, machine, form, columns)
-    return row * lines_of(c, rows) * c.group_channels
+    return row * strip_lines(c, form, rows) * c.group_channels
 
 
-def _strip_columns(c: Convolution, machine: VectorMachine, form: str) -> int:
+def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int = 1) -> int:
     """Columns of a strip: as many as its budget allows for one row, in equal ones of whole vectors."""
     budget, columns, strips = _budget(c), c.horizontal.outputs, 1
     while True:
         width = -(-columns // strips)
         width = -(-width // machine.lanes) * machine.lanes
-        if width <= machine.lanes or _strip_bytes(c, machine, form, width, 1) <= budget:
+        if width <= machine.lanes or _strip_bytes(c, machine, form, width, rows) <= budget:
             return width if strips > 1 else columns
         strips += 1
 

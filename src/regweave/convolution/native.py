@@ -19,12 +19,15 @@ import numpy as np
 from regweave.cascades.arrays import aligned_bytes
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
-from regweave.convolution.choice import Choice, lines_of
+from regweave.convolution.choice import Choice, lines_of, strip_lines
 from regweave.convolution.tables import make_tables, tile_table
 from regweave.devices import cpu
 from regweave.kernels.convolution import ConvArguments, ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
+
+#: Room for what a part tells of its results: a vector of the widest machine.
+_FLAG_BYTES = 64
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +57,10 @@ class NativeConvolution:
         self.choice, self.threads = choice, threads
         self.kernel = loaded_convolution(choice.tile, machine)
         lines = lines_of(c, choice.band_rows)
-        taps = c.group_channels * c.vertical.kernel * c.horizontal.kernel
+        read_lines = strip_lines(c, choice.form, choice.band_rows)
+        transform = choice.tile.transform
+        rows = c.vertical.kernel if transform is None else transform.products
+        taps = c.group_channels * rows * c.horizontal.kernel
         self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[3])
         self._tiles = tile_table(choice, taps, y_strides[1])
         bands = -(-c.vertical.outputs // choice.band_rows)
@@ -62,7 +68,8 @@ class NativeConvolution:
         self.parts = job_parts(2.0 * c.products, threads, units)
         row = tables.plane_bytes * tables.planes
         #: bytes of a part's strip
-        self.strip_bytes = row * lines * c.group_channels
+        self.strip_bytes = row * read_lines * c.group_channels
+        stage = 0 if transform is None else row * lines
         self._arguments = ConvArguments(
             taps=tables.taps.ctypes.data,
             strip_taps=tables.strip_taps.ctypes.data,
@@ -92,23 +99,30 @@ class NativeConvolution:
             row_stride=c.vertical.stride,
             lines=lines,
             strip_row=row,
-            strip_channel=row * lines,
+            tile_step=choice.tile.rows * (1 if transform else c.vertical.stride),
+            row_groups=choice.band_rows // choice.tile.out_rows,
+            stage_offset=self.strip_bytes,
+            strip_channel=row * read_lines,
             planes=tables.planes,
             batch=c.batch,
             groups=c.groups,
             parts=self.parts,
-            scratch_bytes=self.strip_bytes,
+            scratch_bytes=self.strip_bytes + stage,
         )
-        self._free: list[tuple[ConvArguments, np.ndarray]] = []
+        self._free: list[tuple[ConvArguments, np.ndarray, np.ndarray]] = []
 
-    def run(self, x: int, y: int, packed: np.ndarray) -> None:
-        """The result at address `y` of the image at address `x`."""
+    def run(self, x: int, y: int, packed: np.ndarray) -> bool:
+        """The result at address `y` of the image at address `x`; False if this form is not for its values."""
         try:
-            arguments, scratch = self._free.pop()
+            arguments, scratch, flags = self._free.pop()
         except IndexError:
-            scratch = aligned_bytes(self.parts * self.strip_bytes)
+            scratch = aligned_bytes(self.parts * self._arguments.scratch_bytes)
             arguments = ConvArguments.from_buffer_copy(self._arguments)
             arguments.scratch = scratch.ctypes.data
+            flags = aligned_bytes(self.parts * _FLAG_BYTES).view(np.float32)
+            arguments.flags = flags.ctypes.data
         arguments.x, arguments.y, arguments.packed = x, y, packed.ctypes.data
         run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)
-        self._free.append((arguments, scratch))
+        finite = self.choice.tile.transform is None or not np.isnan(flags).any()
+        self._free.append((arguments, scratch, flags))
+        return bool(finite)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regweave.convolution.choice import Choice, lines_of, phases, plane_elements
+from regweave.convolution.choice import Choice, phases, plane_elements, strip_lines
 from regweave.kernels.convolution import BlockEntry, PlaneEntry, StripEntry, TileEntry
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution
@@ -40,7 +40,7 @@ def planes_of(c: Convolution, form: str) -> tuple[tuple[Plane, ...], tuple[tuple
     taps = range(axis.kernel)
     if form == "unrolled":
         return tuple(Plane(tap * axis.dilation) for tap in taps), tuple((tap, 0) for tap in taps)
-    if form == "none":
+    if form in ("none", "transformed") and axis.stride == 1:
         return (Plane(0),), tuple((0, tap * axis.dilation) for tap in taps)
     used = phases(c)
     return tuple(Plane(phase) for phase in used), tuple(
@@ -76,7 +76,7 @@ def make_tables(
     mask_step = max(choice.tile.vectors) * _mask_bytes(machine)
     masks = [(1 + tap) * mask_step for tap in range(axis.kernel)]
     strips, kept = _strips(c, choice, machine, planes, plane_bytes // 4, (element, y_element))
-    lines = lines_of(c, choice.band_rows)
+    lines = strip_lines(c, choice.form, choice.band_rows)
     return Tables(
         taps=_taps(c, choice, channel, line, in_image),
         strip_taps=_taps(c, choice, row * lines, row, in_strip),
@@ -103,6 +103,9 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
     filters, deep = c.group_filters, c.group_channels
     rows, columns = c.vertical.kernel, c.horizontal.kernel
     by_tap = weights.reshape(c.groups, filters, deep, rows, columns)
+    if choice.tile.transform is not None:
+        by_tap = np.einsum("pr,gfdrc->gfdpc", choice.tile.transform.filter, by_tap)
+        rows = choice.tile.rows
     if choice.tile.rows > 1:
         by_tap = by_tap.swapaxes(3, 4)
     flat = by_tap.reshape(c.groups, filters, deep * rows * columns)

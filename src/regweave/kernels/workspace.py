@@ -92,10 +92,13 @@ class Workspace:
 
     def tile_memory(self) -> Memory:
         """Room on the stack for one tile of results, row after row."""
-        if "tile" not in self._slots:
-            g = self.geometry
-            self._slots["tile"] = self.b.stack(g.scalars * g.panel_bytes, align=64)
-        return self._slots["tile"]
+        return self.kept_memory("tile", self.geometry.scalars * self.geometry.panel_bytes)
+
+    def kept_memory(self, name: str, size: int) -> Memory:
+        """`size` bytes of the stack, aligned to vectors, the same ones for every call with that name."""
+        if name not in self._slots:
+            self._slots[name] = self.b.stack(size, align=64)
+        return self._slots[name]
 
     def copy_slot(self, to: str, start: str) -> None:
         """slot `to` = slot `start`."""

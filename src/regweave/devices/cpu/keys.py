@@ -23,7 +23,17 @@ from regweave.devices.cpu import llvm
 #: Changes with what is kept, and with the options that LLVM is given.
 FORMAT = 1
 #: Where generators of code, and all that they use, are; the package itself for its version.
-_FOLDERS = ("", "assembly", "cascades", "kernels", "machines", "machines/x86", "operators")
+_FOLDERS = (
+    "",
+    "assembly",
+    "cascades",
+    "convolution",
+    "kernels",
+    "kernels/convolution",
+    "machines",
+    "machines/x86",
+    "operators",
+)
 
 
 def text_key(text: str, names: Sequence[str], features: Sequence[str] = ()) -> bytes | None:

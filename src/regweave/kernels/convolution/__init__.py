@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from regweave.kernels.convolution.kernel import conv_kernel
     from regweave.kernels.convolution.tile import ConvTile
+    from regweave.kernels.convolution.transforms import Transform, transform
 
 __all__ = [
     "BlockEntry",
@@ -24,7 +25,9 @@ __all__ = [
     "PlaneEntry",
     "StripEntry",
     "TileEntry",
+    "Transform",
     "conv_kernel",
+    "transform",
 ]
 
 __getattr__ = lazy_names(
@@ -32,4 +35,5 @@ __getattr__ = lazy_names(
     arguments=("BlockEntry", "ConvArguments", "PlaneEntry", "StripEntry", "TileEntry"),
     kernel=("conv_kernel",),
     tile=("ConvTile",),
+    transforms=("Transform", "transform"),
 )

@@ -21,6 +21,10 @@ Work is cut into units, batch x groups x bands x strips of them; a part takes an
     out_rows, band_rows, bands      output rows, those of a band (not more), bands; the last one ends with
                                     the image
     row_stride              image rows from output row to output row
+    tile_step               rows of what is read from a tile to the next one below
+    row_groups              of transformed rows: groups in a band
+    stage_offset            of transformed rows: bytes from a part's strip to its stage, a channel's rows
+    flags                   of transformed rows: a vector per part, NaN where a result is not finite
     lines                   image rows that a band reads
     strip_row, strip_channel        bytes of a row (all its planes) and of a channel in a strip
     planes                  planes of a row
@@ -35,7 +39,7 @@ from __future__ import annotations
 
 import ctypes
 
-_ADDRESSES = ("x", "y", "packed", "taps", "strip_taps", "tap_masks", "tiles", "strips", "scratch")
+_ADDRESSES = ("x", "y", "packed", "taps", "strip_taps", "tap_masks", "tiles", "strips", "scratch", "flags")
 _SIZES = (
     "packed_group",
     "tap_count",
@@ -59,6 +63,9 @@ _SIZES = (
     "bands",
     "row_stride",
     "lines",
+    "tile_step",
+    "row_groups",
+    "stage_offset",
     "strip_row",
     "strip_channel",
     "planes",

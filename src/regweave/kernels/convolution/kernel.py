@@ -19,6 +19,7 @@ from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, St
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.strip import FillStrip
 from regweave.kernels.convolution.tile import ConvTile
+from regweave.kernels.convolution.transformed import FillTransformed, watched
 from regweave.kernels.division import share
 from regweave.kernels.geometry import geometry_of
 from regweave.kernels.workspace import Workspace
@@ -71,7 +72,19 @@ class _Driver:
         w.advance_slot("unit", 1)
         b.emit("jump", unit)
         b.label(done)
+        if self.tile.transform is not None:
+            self._tell()
         return w.finish()
+
+    def _tell(self) -> None:
+        """Field `flags`[part] = what was watched: zeros, or NaN where a result is not finite."""
+        w, b = self.w, self.b
+        value, to = b.vector("watch"), b.general("flags")
+        b.emit("mov", to, b["part"])
+        b.emit("imul", to, to, w.geometry.vector_bytes)
+        b.emit("add", to, w.field("flags"))
+        b.emit("load", value, watched(w))
+        b.emit("store", b.at(to), value)
 
     def _open(self, args: Variable) -> None:
         """Slots that stay: the part's strip, pitches of the result."""
@@ -81,6 +94,12 @@ class _Driver:
         b.emit("imul", value, b["part"])
         b.emit("add", value, w.field("scratch", args=args))
         b.emit("mov", w.slot("strip"), value)
+        if self.tile.transform is not None:
+            b.emit("add", value, w.field("stage_offset", args=args))
+            b.emit("mov", w.slot("stage"), value)
+            nothing = b.vector("nothing")
+            b.emit("zero", nothing)
+            b.emit("store", watched(w), nothing)
         for name in ("y_channel", "y_row", "y_element"):
             b.emit("mov", value, w.field(name, args=args))
             b.emit("mov", w.slot(name), value)
@@ -157,7 +176,7 @@ class _Driver:
             self._copy_field("x_row", "pitch")
             b.emit("jump", ready)
             b.label(fill)
-        w.call(FillStrip())
+        w.call(FillStrip() if self.tile.transform is None else FillTransformed(self.tile.transform))
         w.copy_slot("band", "strip")
         self._copy_field("strip_taps", "taps")
         self._copy_field("strip_row", "pitch")
@@ -230,12 +249,11 @@ class _Driver:
         b.emit("mov", w.slot("blocks_left"), value)
         b.emit("jump_nonzero", block)
         b.emit("mov", value, w.slot("pitch"))
-        b.emit("imul", value, w.field("row_stride"))
-        b.emit("imul", value, value, self.tile.rows)
+        b.emit("imul", value, w.field("tile_step"))
         w.advance_slot("base", value)
-        b.emit("imul", value, w.slot("y_row"), self.tile.rows)
+        b.emit("imul", value, w.slot("y_row"), self.tile.out_rows)
         w.advance_slot("out_base", value)
         b.emit("mov", value, w.slot("rows_left"))
-        b.emit("sub", value, self.tile.rows)
+        b.emit("sub", value, self.tile.out_rows)
         b.emit("mov", w.slot("rows_left"), value)
         b.emit("jump_greater", row)

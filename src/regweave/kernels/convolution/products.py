@@ -16,6 +16,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.convolution.arguments import BlockEntry
 from regweave.kernels.convolution.results import store_results
 from regweave.kernels.convolution.tile import ConvTile
+from regweave.kernels.convolution.transformed import transform_back
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
@@ -66,17 +67,22 @@ class Products:
         b.emit("add", r.walk, 4 * self.outputs * self.tile.kernel_rows)
         b.emit("dec", r.steps)
         b.emit("jump_nonzero", top)
+        if self.tile.transform is not None:
+            acc = transform_back(w, self.tile.transform, acc)
         store_results(w, self.tile, acc, self.edge)
         b.emit("ret")
 
     def _start(self, w: Workspace) -> Results:
-        """Every result = its filter's bias."""
-        b, acc = w.b, {}
+        """Every result = its filter's bias; of products, those at 1, which every result takes once."""
+        b, acc, transform = w.b, {}, self.tile.transform
         for o in range(self.outputs):
             for row in range(self.tile.rows):
                 for v in range(self.vectors):
                     acc[o, row, v] = b.vector(f"result_{o}_{row}_{v}")
-                    b.emit("broadcast", acc[o, row, v], b.at(w.r.walk, 4 * o))
+                    if transform is None or row == transform.points.index(1):
+                        b.emit("broadcast", acc[o, row, v], b.at(w.r.walk, 4 * o))
+                    else:
+                        b.emit("zero", acc[o, row, v])
         return acc
 
     def _tap(self, w: Workspace, acc: Results) -> None:
@@ -141,8 +147,9 @@ class Products:
         images = {(q, v): load(v, row(q)) for q in tile.image_rows for v in range(self.vectors)}
         for k in range(tile.kernel_rows):
             for o in range(self.outputs):
-                weight = self._weight(w, k, o)
-                for i in range(tile.rows):
+                once = len(tile.rows_of(k)) * self.vectors == 1
+                weight = self._weight_at(w, k, o) if once else self._weight(w, k, o)
+                for i in tile.rows_of(k):
                     for v in range(self.vectors):
                         b.emit("fma", acc[o, i, v], images[tile.row_of(i, k), v], weight)
 
@@ -157,8 +164,8 @@ class Products:
             place = row(q)
             for v in range(self.vectors):
                 image = load(v, place)
-                for i in range(tile.rows):
-                    for k in range(tile.kernel_rows):
+                for k in range(tile.kernel_rows):
+                    for i in tile.rows_of(k):
                         if tile.row_of(i, k) == q:
                             for o in range(self.outputs):
                                 b.emit("fma", acc[o, i, v], image, weights[k, o])

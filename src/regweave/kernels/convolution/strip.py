@@ -27,17 +27,45 @@ class FillStrip:
         return "fill"
 
     def write(self, w: Workspace) -> None:
+        b, value, again = w.b, w.b.general("value"), w.b.fresh_label("channel")
+        w.copy_slot("line_to", "strip")
+        w.copy_slot("channel_at", "lines_at")
+        b.emit("mov", value, w.field("channels"))
+        b.emit("mov", w.slot("channels_left"), value)
+        b.label(again)
+        w.call(FillChannel())
+        next_channel(w, again)
+        b.emit("ret")
+
+
+def next_channel(w: Workspace, again: str) -> None:
+    """Slot `channel_at` moves on; to `again` while slot `channels_left` is not used up."""
+    value = w.b.general("value")
+    w.b.emit("mov", value, w.slot("channel_at"))
+    w.b.emit("add", value, w.field("x_channel"))
+    w.b.emit("mov", w.slot("channel_at"), value)
+    w.b.emit("mov", value, w.slot("channels_left"))
+    w.b.emit("dec", value)
+    w.b.emit("mov", w.slot("channels_left"), value)
+    w.b.emit("jump_nonzero", again)
+
+
+@frozen
+class FillChannel:
+    """Routine: the lines of the channel at slot `channel_at` to slot `line_to`, which moves behind them."""
+
+    @property
+    def stem(self) -> str:
+        return "fill_channel"
+
+    def write(self, w: Workspace) -> None:
         b = w.b
-        names = ("to", "channel", "line_at", "plane")
-        to, channel, line_at, plane = (b.general(name) for name in names)
-        each_channel, each_line, each_plane = (b.fresh_label(s) for s in ("channel", "line", "plane"))
-        b.emit("mov", to, w.slot("strip"))
-        b.emit("mov", channel, w.slot("lines_at"))
+        names = ("to", "line_at", "plane")
+        to, line_at, plane = (b.general(name) for name in names)
+        each_line, each_plane = (b.fresh_label(s) for s in ("line", "plane"))
         copy = b.general("value")
-        b.emit("mov", copy, w.field("channels"))
-        b.emit("mov", w.slot("channels_left"), copy)
-        b.label(each_channel)
-        b.emit("mov", line_at, channel)
+        b.emit("mov", to, w.slot("line_to"))
+        b.emit("mov", line_at, w.slot("channel_at"))
         b.emit("mov", copy, w.slot("line"))
         b.emit("mov", w.slot("line_now"), copy)
         b.emit("mov", copy, w.field("lines"))
@@ -53,8 +81,7 @@ class FillStrip:
         b.emit("add", line_at, w.field("x_row"))
         w.advance_slot("line_now", 1)
         self._again(w, "lines_left", each_line)
-        b.emit("add", channel, w.field("x_channel"))
-        self._again(w, "channels_left", each_channel)
+        b.emit("mov", w.slot("line_to"), to)
         b.emit("ret")
 
     def _again(self, w: Workspace, slot: str, label: str) -> None:

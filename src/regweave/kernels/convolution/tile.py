@@ -10,12 +10,14 @@ loads the image vectors that the tap meets and the filters' weights, one repeate
 
 With one row a tap is one weight of a filter, and taps are a table that the kernel walks: any kernel, dilation
 and number of channels is the same code. With several rows a tap is a column of `kernel_rows` weights, written
-out, since neighbouring output rows share the image rows that they read.
+out, since neighbouring output rows share the image rows that they read. With a `transform` the rows of a tile
+are its products, each of which has a transformed row and a column of weights of its own.
 """
 
 from __future__ import annotations
 
 from regweave.errors import InputError
+from regweave.kernels.convolution.transforms import Transform
 from regweave.operators import Elementwise
 from regweave.values import frozen
 
@@ -41,6 +43,7 @@ class ConvTile:
     stream: bool = False
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
+    transform: Transform | None = None
 
     def __post_init__(self) -> None:
         sizes = (
@@ -61,14 +64,23 @@ class ConvTile:
             raise InputError("scattered results cannot pass the caches", where="stream", expected="False")
 
     @property
+    def out_rows(self) -> int:
+        """Output rows that a tile gives."""
+        return self.rows if self.transform is None else self.transform.outputs
+
+    def rows_of(self, kernel_row: int) -> range:
+        """The rows of the tile that a kernel row contributes to."""
+        return range(self.rows) if self.transform is None else range(kernel_row, kernel_row + 1)
+
+    @property
     def image_rows(self) -> tuple[int, ...]:
         """The image rows that a tap meets, counted from the tile's first."""
-        met = {self.row_of(r, k) for r in range(self.rows) for k in range(self.kernel_rows)}
+        met = {self.row_of(r, k) for k in range(self.kernel_rows) for r in self.rows_of(k)}
         return tuple(sorted(met))
 
     def row_of(self, row: int, kernel_row: int) -> int:
-        """The image row that an output row reads for a kernel row."""
-        return row * self.row_stride + kernel_row * self.row_dilation
+        """The image row, or transformed row, that a row of the tile reads for a kernel row."""
+        return row if self.transform is not None else row * self.row_stride + kernel_row * self.row_dilation
 
     def accumulators(self, outputs: int, vectors: int) -> int:
         """Registers of results."""

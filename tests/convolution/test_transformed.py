@@ -1,0 +1,87 @@
+"""Transformed rows: the algebra, results as near to float64 as a sum, and values that must not spread."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regweave import InputError
+from regweave.convolution import Conv2d
+from regweave.kernels.convolution import Transform, transform
+from regweave.machines.x86 import AVX2, AVX512, supports
+from regweave.operators import convolution_of
+
+ISAS = [machine.name for machine in (AVX512, AVX2) if supports(machine)]
+SMALL = st.integers(-9, 9)
+
+
+@given(st.integers(1, 4), st.integers(2, 3), st.data())
+def test_products_of_transformed_rows_are_the_filter_exactly(outputs, taps, data):
+    t = Transform(outputs, taps)
+    rows = data.draw(st.lists(SMALL, min_size=t.products, max_size=t.products))
+    filters = data.draw(st.lists(SMALL, min_size=taps, max_size=taps))
+    forward = [sum((c * r for c, r in zip(row, rows, strict=True)), Fraction(0)) for row in t.forward_rows]
+    exact = np.rint(t.filter * 24 * 24).astype(int)  # every denominator divides 24
+    weights = [
+        sum((Fraction(int(c), 24 * 24) * f for c, f in zip(row, filters, strict=True))) for row in exact
+    ]
+    products = [w * v for w, v in zip(weights, forward, strict=True)]
+    results = [
+        sum((c * p for c, p in zip(row, products, strict=True)), Fraction(0)) for row in t.inverse_rows
+    ]
+    assert results == [sum(filters[k] * rows[i + k] for k in range(taps)) for i in range(outputs)]
+
+
+def test_four_results_of_three_taps_take_six_products():
+    t = transform(4, 3)
+    assert t.products == 6
+    assert t.forward.shape == t.filter.shape[:1] * 2
+    assert t.inverse.shape == (4, 6)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_size_is_near_float64(isa, data):
+    groups = data.draw(st.sampled_from([1, 1, 2]))
+    channels, filters = groups * data.draw(st.integers(1, 9)), groups * data.draw(st.integers(1, 9))
+    kernel = data.draw(st.sampled_from([2, 3])), data.draw(st.integers(1, 5))
+    height, width = data.draw(st.integers(kernel[0] + 1, 19)), data.draw(st.integers(kernel[1], 70))
+    padding = tuple(data.draw(st.integers(0, 2)) for _ in range(4))
+    stride = (1, data.draw(st.integers(1, 2)))
+    x = np.random.default_rng(height).standard_normal((2, channels, height, width)).astype(np.float32)
+    w = (
+        np.random.default_rng(width)
+        .standard_normal((filters, channels // groups, *kernel))
+        .astype(np.float32)
+    )
+    bias = np.arange(filters, dtype=np.float32)
+    c = convolution_of(x.shape, w.shape, strides=stride, padding=padding, groups=groups)
+    layer = Conv2d(w, bias, stride=stride, padding=padding, groups=groups, form="transformed", isa=isa)
+    bound = c.reference(np.abs(x), np.abs(w), None) * 3e-6 + 1e-5
+    assert (np.abs(layer(x) - c.reference(x, w, bias)) <= bound).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+def test_what_is_not_finite_stays_in_the_rows_that_read_it(isa, value):
+    random = np.random.default_rng(3)
+    x = random.standard_normal((1, 3, 40, 40)).astype(np.float32)
+    x[0, 1, 7, 9] = value
+    w = random.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        results = [Conv2d(w, padding=1, form=form, isa=isa)(x) for form in ("transformed", "none")]
+    assert np.array_equal(*results, equal_nan=True)
+    assert np.isfinite(results[0][:, :, [*range(6), *range(9, 40)]]).all()
+
+
+def test_what_cannot_be_transformed_is_refused_by_name():
+    x = np.zeros((1, 1, 20, 20), np.float32)
+    for kernel, settings_ in ((5, {}), (3, {"stride": 2}), (3, {"dilation": 2})):
+        layer = Conv2d(np.zeros((1, 1, kernel, kernel), np.float32), form="transformed", **settings_)
+        with pytest.raises(InputError, match=r"form transformed for a kernel of .* rows"):
+            layer(x)
+    with pytest.raises(InputError, match="1 results in a column"):
+        Conv2d(np.zeros((1, 1, 3, 3), np.float32), form="transformed")(x[:, :, :3])
