@@ -11,7 +11,8 @@ from regweave.kernels.seams import seam_kernel
 from regweave.machines.catalogue import find_machine
 from regweave.programs import run_program
 from regweave.programs.numbers import decode, encode, small_floats
-from regweave.rearrangement import Conditions
+from regweave.rearrangement import Conditions, NextOperand
+from regweave.rearrangement.shared.banks import bank_conflicts
 
 TF32, F16, S8, FP8 = "mma.m16n8k8.tf32", "mma.m16n8k16.f16", "mma.m16n8k32.s8", "mma.m16n8k32.e4m3"
 
@@ -47,7 +48,9 @@ def check(kernel, *, activation=False):
     fragments = kernel.instruction.fragments
     kind = fragments["A"].dtype
     result = fragments["D"].element_type
-    memories = {"x": stored(x, kind), "w1": stored(w1, kind), "w2": stored(w2, kind)}
+    coming = kernel.plan.conditions.next_operand
+    held = w2.T if coming.along == "n" else w2
+    memories = {"x": stored(x, kind), "w1": stored(w1, kind), "w2": stored(held, kind)}
     memories["d"] = np.zeros(wanted.size * result.bits // 8, np.uint8)
     run_program(kernel.program, memories=memories)
     words = memories["d"].view("<u8" if result.bits == 64 else "<u4")
@@ -98,6 +101,47 @@ def test_folds_into_the_product_before(operand):
     kernel = seam_kernel(instruction, machine, "fold", operand=operand, conditions=promised)
     assert kernel.plan.form == "left"
     check(kernel)
+
+
+@pytest.mark.parametrize("place", ["global", "shared"])
+@pytest.mark.parametrize("along", ["k", "n"])
+@pytest.mark.parametrize(
+    ("instruction", "machine", "operand", "strategies"),
+    [
+        (TF32, "sm_80", "A", ["fold", "consumer", "auto"]),
+        (F16, "sm_80", "A", ["identity", "fold"]),
+        (S8, "sm_80", "A", ["fold", "swap"]),
+        ("mma.m8n8k4.f64", "sm_80", "A", ["fold"]),
+        ("v_mfma_f32_16x16x4_f32", "gfx942", "B", ["fold", "auto"]),
+    ],
+)
+def test_the_other_operand_from_everywhere(instruction, machine, operand, strategies, place, along):
+    """Right in every order of k and n that the plan chooses; of all, auto takes the fewest instructions."""
+    coming = NextOperand(place, along, result_free=True)
+    conditions = Conditions(producer_free=True, next_operand=coming)
+    for strategy in strategies:
+        kernel = seam_kernel(instruction, machine, strategy, operand=operand, conditions=conditions)
+        check(kernel)
+        load = kernel.plan.next_load
+        if strategy == "auto":
+            assert kernel.plan.cost.instructions == min(
+                candidate.cost.instructions for candidate in kernel.plan.candidates if candidate.applies
+            )
+        assert (load.staged is None) == (place == "global")
+        if place == "shared":
+            assert bank_conflicts(load.program, kernel.plan.machine) == 0
+
+
+def test_what_the_next_load_gains_in_a_whole_kernel():
+    """s8: registers stay and lanes load whole words, because the product before is reordered for it."""
+    fixed, free = (
+        seam_kernel(S8, "sm_80", "fold", conditions=Conditions(producer_free=free)) for free in (False, True)
+    )
+    assert (fixed.plan.chosen.name, free.plan.chosen.name) == ("fold", "fold (both)")
+    assert free.plan.next_load.widths == {8: 2}
+    assert fixed.plan.next_load.widths == {2: 8}
+    count = [sum(kernel.program.count().values()) for kernel in (free, fixed)]
+    assert count[0] < count[1]
 
 
 def test_a_fold_loads_no_more_than_an_exchange():

@@ -91,5 +91,7 @@ def test_folds_to_the_left_are_legal_where_those_to_the_right_are_not():
 def test_the_orders_of_both_sides_undo_each_other():
     fold = rearrange(f"{S8}:C", f"{S8}:A", strategy="fold").chosen.fold
     assert fold is not None
-    assert [fold.producer_order[k] for k in fold.permutation] == list(range(32))
+    left = fold.with_k_order(range(32))
+    assert [left.producer_order[k] for k in fold.permutation] == list(range(32)) == list(left.k_order)
+    assert (fold.producer_order, fold.k_order) == (None, fold.permutation)
     assert not fold.trivial

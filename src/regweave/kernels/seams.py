@@ -17,22 +17,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from regweave.errors import InputError, UnsupportedError
-from regweave.layouts import Layout, compose
+from regweave.layouts import Layout
 from regweave.machines.catalogue import find_instruction, find_machine
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.programs import Memory, Program, ProgramBuilder, Step, Value
 from regweave.programs.signatures import register_type
-from regweave.rearrangement import Conditions, Plan, rearrange
-from regweave.rearrangement.networks.assembling import assemble
-from regweave.rearrangement.shared.accesses import find_accesses
+from regweave.rearrangement import Conditions, NextOperand, Plan, rearrange
 from regweave.rearrangement.shared.addressing import lower_addresses, plan_addresses
+from regweave.rearrangement.tile_loads import bit_addresses, load_tile, reordered, widest_accesses
 
-_WIDTHS = (128, 64, 32, 16, 8)
 _WORD = 32
 
 
@@ -62,7 +58,9 @@ def seam_kernel(
     """The smallest kernel of two products that a seam carried out by `strategy` joins.
 
     The second product takes the first one's result as its `operand`, A or B. Sizes are the same for all
-    strategies of an instruction. `activation`: ReLU between the products, of f32 results. Raises
+    strategies of an instruction. `activation`: ReLU between the products, of f32 results. Conditions may say
+    where w2 comes from (`next_operand`): through shared memory, or with its rows and columns exchanged
+    (`along="n"`); by default it is read from global memory. Raises
     UnsupportedError if the machine lacks the instruction or the strategy does not apply, InputError for an
     unknown name or operand.
     """
@@ -78,6 +76,8 @@ def seam_kernel(
     deep = math.lcm(edge, entry.k)
     rows, width = (edge, deep) if operand == "A" else (deep, edge)
     surroundings = conditions or Conditions(work_between=activation)
+    if surroundings.next_operand is None:
+        surroundings = replace(surroundings, next_operand=NextOperand())
     source, destination = f"{entry.name}:D", f"{entry.name}:{operand}"
     plan = rearrange(source, destination, target, strategy, tile=(rows, width), conditions=surroundings)
     if plan.destination.shape != (rows, width):
@@ -100,7 +100,9 @@ class _Writer:
         operand: str,
         sizes: tuple[int, int, int, int],
     ) -> None:
+        assert plan.next_load is not None
         self.entry, self.machine, self.plan, self.operand = entry, machine, plan, operand
+        self.coming = plan.next_load
         self.rows, self.inner, self.width, self.columns = sizes
         depth, across = (self.width, self.rows) if operand == "A" else (self.rows, self.width)
         bits = entry.fragments["A"].element_type.bits
@@ -112,6 +114,7 @@ class _Writer:
             Memory("w2", "global", self.columns * depth * bits // 8),
             Memory("d", "global", self.columns * across * result // 8),
             *plan.chosen.program.memories,
+            *(memory for memory in self.coming.program.memories if memory.space == "shared"),
         ]
         name = f"regweave_{plan.chosen.program.name.removeprefix('regweave_')}_kernel"
         self.builder = ProgramBuilder(name, machine.lanes, memories=memories, instructions=[entry])
@@ -134,28 +137,34 @@ class _Writer:
         x = self.tile("B" if transposed else "A", self.rows, self.inner, transposed=transposed)
         w1 = self.tile("A" if transposed else "B", self.inner, self.width, transposed=transposed)
         order = self.plan.producer_order
-        from_x = x if order is None or self.operand == "A" else _reordered(x, order, axis=0)
-        from_w1 = w1 if order is None or self.operand == "B" else _reordered(w1, order, axis=1)
+        from_x = x if order is None or self.operand == "A" else reordered(x, order, axis=0)
+        from_w1 = w1 if order is None or self.operand == "B" else reordered(w1, order, axis=1)
         left = self.load("x", from_x, self.inner)
         right = self.load("w1", from_w1.transpose(), self.inner)
         return self.multiply(x, left, w1, right, transposed=transposed)
 
     def second(self, taken: Sequence[Value], *, transposed: bool) -> None:
         """The second product of what the seam hands over, stored."""
-        plan, fold = self.plan, self.plan.fold
+        plan, words = self.plan, self.weights()
         if self.operand == "A":
             w2 = self.tile("A" if transposed else "B", self.width, self.columns, transposed=transposed)
-            ordered = w2 if fold is None else _reordered(w2, fold, axis=0)
-            words = self.load("w2", ordered.transpose(), self.width)
             result = self.multiply(plan.destination, taken, w2, words, transposed=transposed)
             rows, columns = self.rows, self.columns
         else:
             w2 = self.tile("B" if transposed else "A", self.columns, self.rows, transposed=transposed)
-            ordered = w2 if fold is None else _reordered(w2, fold, axis=1)
-            words = self.load("w2", ordered, self.rows)
             result = self.multiply(w2, words, plan.destination, taken, transposed=transposed)
             rows, columns = self.columns, self.width
-        self.store("d", self.tile("D", rows, columns, transposed=transposed), columns, result)
+        d = self.tile("D", rows, columns, transposed=transposed)
+        if self.coming.result_order is not None:
+            d = reordered(d, self.coming.result_order, axis=1 if self.operand == "A" else 0)
+        self.store("d", d, columns, result)
+
+    def weights(self) -> list[Value]:
+        """The registers of w2, loaded as the plan has it."""
+        if self.coming.staged is None:
+            return self.load("w2", self.coming.layout, self.coming.layout.shape[1])
+        rows = self.load("w2", self.coming.staged, self.coming.staged.shape[1])
+        return self.inlined(self.coming.program, rows)
 
     def tile(self, operand: str, rows: int, columns: int, *, transposed: bool) -> Layout:
         """An operand's fragments side by side; of a transposed product, as the tile that it is here."""
@@ -220,34 +229,13 @@ class _Writer:
 
     def load(self, memory: str, layout: Layout, stride: int) -> list[Value]:
         """The registers of a layout's tile from a memory that holds it row by row, by the widest loads."""
-        kind = layout.element_type
-        unit = min(kind.bits, _WORD)
-        addresses = _bit_addresses(layout, stride)
-        found = next(
-            accesses
-            for bits in _WIDTHS
-            if bits >= unit and (accesses := find_accesses(addresses, bits, unit)) is not None
-        )
-        plan = plan_addresses(list(found.tables))
-        held: dict[int, tuple[Value, int]] = {}
-        places = lower_addresses(plan, self.builder, self.lane, self.machine)
-        for items, (address, offset) in zip(found.items, places, strict=True):
-            words = self.builder.load(memory, address, found.bytes, offset)
-            for place, item in enumerate(items):
-                held[item] = words[place * unit // _WORD], place * unit % _WORD
-        held = {item: held[at] for item, at in found.same.items()}
-        count, size = addresses.shape[1], _WORD // unit
-        wanted = [range(first, min(first + size, count)) for first in range(0, count, size)]
-        values = assemble(self.builder, wanted, held, unit)
-        return [self.typed(value, layout) for value in values]
+        words = load_tile(self.builder, memory, layout, stride, self.lane, self.machine)
+        return [self.typed(word, layout) for word in words]
 
     def store(self, memory: str, layout: Layout, stride: int, words: Sequence[Value]) -> None:
         """Store registers to a memory that holds the tile row by row, by the widest stores."""
         assert layout.element_type.bits >= _WORD, "accumulators fill registers"
-        addresses = _bit_addresses(layout, stride)
-        found = next(
-            accesses for bits in _WIDTHS if (accesses := find_accesses(addresses, bits, _WORD)) is not None
-        )
+        found = widest_accesses(bit_addresses(layout, stride), _WORD)
         places = lower_addresses(plan_addresses(list(found.tables)), self.builder, self.lane, self.machine)
         for items, (address, offset) in zip(found.items, places, strict=True):
             values = [words[item] for item in items]
@@ -259,24 +247,6 @@ class _Writer:
         return self.builder.step("number", (value,)) if register_type(layout) == "f32" else value
 
 
-def _bit_addresses(layout: Layout, stride: int) -> np.ndarray:
-    """`[lanes, items]` bit addresses of a tile that lies row by row; 64-bit elements as two words."""
-    bits = layout.element_type.bits
-    row, column = np.divmod(layout.table, layout.shape[1])
-    addresses = (row * stride + column) * bits
-    if bits <= _WORD:
-        return addresses
-    halves = addresses[..., None] + np.arange(0, bits, _WORD)
-    return halves.reshape(layout.lanes, -1)
-
-
 def _fragments(words: Sequence[Value], count: int) -> list[tuple[Value, ...]]:
     size = len(words) // count
     return [tuple(words[first : first + size]) for first in range(0, len(words), size)]
-
-
-def _reordered(layout: Layout, order: tuple[int, ...], axis: int) -> Layout:
-    """The layout whose position p along an axis holds what is at `order[p]`."""
-    places = list(np.indices(layout.shape))
-    places[axis] = np.asarray(order)[places[axis]]
-    return compose(layout, (places[0] * layout.shape[1] + places[1]).ravel())

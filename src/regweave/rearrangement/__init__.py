@@ -4,6 +4,7 @@ from regweave.rearrangement.chains import ChainLayouts, ChainProduct, ChainSeam,
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
+from regweave.rearrangement.next_operand import NextOperand
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.planner import STRATEGIES, rearrange
 from regweave.rearrangement.relation import Relation, relate
@@ -22,6 +23,7 @@ __all__ = [
     "Cost",
     "Entry",
     "Group",
+    "NextOperand",
     "Plan",
     "Relation",
     "RoundExpressions",

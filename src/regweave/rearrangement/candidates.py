@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 
 from regweave.layouts import Layout
 from regweave.programs import Program
-from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost, cost_of
 from regweave.rearrangement.exchange.lowering import lower_fold
-from regweave.rearrangement.folds import Fold, contraction_axis, find_fold, find_identity
+from regweave.rearrangement.folds import Fold, find_identity
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix
 from regweave.rearrangement.tuples import tuple_moves
+
+if TYPE_CHECKING:
+    from regweave.rearrangement.operand_loads import OperandLoad
 
 _LONGEST_WORD = 80
 
@@ -29,7 +32,8 @@ _LONGEST_WORD = 80
 class Candidate:
     """One way to carry a request out. Where it does not apply, `program` is None and `reason` says why.
 
-    `relation` is what it carries out, where that is not the request's: a swap computes another layout.
+    `relation` is what it carries out, where that is not the request's: a swap computes another layout. `load`
+    is that of the next product's other operand, where k comes in another order than the true one.
     """
 
     strategy: str
@@ -40,6 +44,7 @@ class Candidate:
     matrix: CoordinationMatrix | None = None
     fold: Fold | None = None
     relation: Relation | None = None
+    load: OperandLoad | None = None
 
     @property
     def name(self) -> str:
@@ -58,38 +63,6 @@ def identity_candidate(request: Request, relation: Relation) -> Candidate:
     if fold is None:
         return Candidate("identity", None, _why_no_identity(relation))
     return renaming("identity", None, "the layouts agree", request, relation, fold)
-
-
-def fold_candidates(
-    request: Request, relation: Relation, conditions: Conditions
-) -> tuple[Candidate, Candidate]:
-    """The next product sums over k in another order, or the one before computes its result in another.
-
-    The first is the right fold, without a form of its own; the second the `left` one.
-    """
-    if contraction_axis(request.destination) is None:
-        return _no_fold(f"{request.destination.name} has no contraction index k to permute")
-    fold = find_fold(relation)
-    if fold is None:
-        return _no_fold("no permutation of k makes every lane's own words the operand")
-    if fold.trivial:
-        return _no_fold("there is nothing to permute: the identity does it")
-    reason = f"the next operand takes its k in the order {order_text(fold.permutation)}"
-    forbidden = conditions.forbids(fold)
-    if forbidden is None:
-        right = renaming("fold", None, reason, request, relation, fold)
-    else:
-        right = Candidate("fold", None, f"illegal: {forbidden}")
-    axis = "columns" if fold.axis else "rows"
-    if not conditions.producer_free:
-        return right, Candidate("fold", "left", f"the product before computes its {axis} in a fixed order")
-    order = order_text(fold.producer_order)
-    reason = f"the product before computes its {axis} in the order {order}, bias, mask and residual with them"
-    return right, renaming("fold", "left", reason, request, relation, fold)
-
-
-def _no_fold(reason: str) -> tuple[Candidate, Candidate]:
-    return Candidate("fold", None, reason), Candidate("fold", "left", reason)
 
 
 def order_text(permutation: tuple[int, ...]) -> str:

@@ -33,7 +33,8 @@ class Cost:
     """Instructions of each kind, for one lane (and so for the warp).
 
     Loads and stores of shared memory move up to 16 bytes at once, and take issue slots for each of the
-    `shared_words` words of 4 bytes that they move.
+    `shared_words` words of 4 bytes that they move. `load_change` is how many more instructions the load of
+    the next product's other operand takes than with k in its true order; below 0 where it takes fewer.
     """
 
     exchanges: int = 0
@@ -47,11 +48,12 @@ class Cost:
     shared_loads: int = 0
     barriers: int = 0
     shared_words: int = 0
+    load_change: int = 0
 
     @property
     def instructions(self) -> int:
         """All instructions."""
-        return sum(getattr(self, name) for name in _RESOURCES)
+        return sum(getattr(self, name) for name in _RESOURCES) + self.load_change
 
     @property
     def hoistable(self) -> int:
@@ -60,7 +62,7 @@ class Cost:
 
     def slots(self, costs: StepCosts) -> int:
         """Issue slots on a machine."""
-        slots = 0
+        slots = self.load_change
         for name, resource in _RESOURCES.items():
             slots += getattr(self, name) * getattr(costs, resource)
         wide = self.shared_words - self.shared_stores - self.shared_loads
@@ -68,9 +70,12 @@ class Cost:
 
     def __str__(self) -> str:
         named = [(getattr(self, name), name.replace("_", " ")) for name in _RESOURCES]
-        words = (
+        words = [
             f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in named if count
-        )
+        ]
+        if self.load_change:
+            more = "more" if self.load_change > 0 else "fewer"
+            words.append(f"{abs(self.load_change)} {more} in the next operand's load")
         return ", ".join(words) or "nothing"
 
 

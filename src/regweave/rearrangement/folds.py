@@ -11,14 +11,17 @@ alike. So the product is right if the rows of the next B are permuted the same w
 The search assigns a source item to each destination item, the same in all lanes, such that rows agree and
 columns agree up to one permutation. Every element has one holder, so a settled position decides all items
 that hold it in any lane, and those settle further positions: one choice decides a connected set of items.
-Sets that can take one another's place are alike, so no choice ever needs to be undone. Positions are settled
-in order and small true columns are tried first: the permutation found is the lexicographically smallest.
+Sets that can take one another's place are alike, so that the first fold is found without undoing a choice.
+Positions are settled in order and small true columns are tried first: the first permutation is the
+lexicographically smallest.
 The identity is the fold that permutes nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,14 +37,15 @@ if TYPE_CHECKING:
 class Fold:
     """`items[d]`: the source item that is read as destination item d, in every lane.
 
-    `permutation[position]` is the true index along `axis` (0 rows, 1 columns) that a position then holds: the
-    order of k in which the next product takes its other operand. The same registers can also be had by
-    reordering the product before, see `producer_order`.
+    `permutation[position]` is the index of the producer's result along `axis` (0 rows, 1 columns) that a
+    position then holds. If the product before computes its result in another order, `producer_order` is the
+    true index at each index of it; None if it comes as it is.
     """
 
     items: tuple[int, ...]
     permutation: tuple[int, ...]
     axis: int
+    producer_order: tuple[int, ...] | None = None
 
     @property
     def trivial(self) -> bool:
@@ -49,16 +53,22 @@ class Fold:
         return self.permutation == tuple(range(len(self.permutation)))
 
     @property
-    def producer_order(self) -> tuple[int, ...]:
-        """The true index that the product before must compute at each index of its result (a left fold).
+    def k_order(self) -> tuple[int, ...]:
+        """The true k at each position: the order in which the next product takes its other operand."""
+        if self.producer_order is None:
+            return self.permutation
+        return tuple(self.producer_order[index] for index in self.permutation)
 
-        If row p of the next operand reads what lies at `permutation[p]`, then p must be computed there:
-        0, 2, 4, 6, 1, 3, 5, 7 is undone by columns 0, 4, 1, 5, 2, 6, 3, 7 of the producer's B, and of
-        its bias, mask and residual.
+    def with_k_order(self, order: Sequence[int]) -> Fold:
+        """The same registers with true k in this order, by reordering the product before.
+
+        If row p of the next operand reads what lies at `permutation[p]`, then `order[p]` must be computed
+        there. For k in its true order, a left fold, 0, 2, 4, 6, 1, 3, 5, 7 is undone by columns 0, 4, 1, 5,
+        2, 6, 3, 7 of the producer's B, and of its bias, mask and residual.
         """
-        order = np.empty(len(self.permutation), dtype=np.int64)
-        order[list(self.permutation)] = np.arange(len(self.permutation))
-        return tuple(order.tolist())
+        computed = np.empty(len(self.permutation), dtype=np.int64)
+        computed[list(self.permutation)] = order
+        return replace(self, producer_order=tuple(computed.tolist()))
 
     def destination(self, layout: Layout) -> Layout:
         """What the destination's slots hold after the fold: `layout` with its axis permuted."""
@@ -88,26 +98,43 @@ def contraction_axis(layout: Layout) -> int | None:
 
 def find_fold(relation: Relation) -> Fold | None:
     """The fold with the lexicographically smallest permutation, or None where no permutation of k will do."""
+    return next(find_folds(relation), None)
+
+
+def find_folds(relation: Relation) -> Iterator[Fold]:
+    """All folds, those of smaller permutations first."""
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
-        return None
+        return
     others = [
         np.sort(np.divmod(layout.table, layout.shape[1])[1 - axis], axis=1)
         for layout in (relation.source, relation.destination)
     ]
     if not np.array_equal(others[0], others[1]):  # lanes that lack rows of their own
-        return None
+        return
     size = relation.destination.element_type.per_register if relation.packing is None else 1
     # whole registers first; then their parts, which byte permutes put together
-    return next((fold for each in dict.fromkeys((size, 1)) if (fold := _fold(relation, axis, each))), None)
+    for each in dict.fromkeys((size, 1)):
+        search = _Search(relation, axis, each)
+        yield from _folds(search, search.by_lowest_position())
 
 
-def _fold(relation: Relation, axis: int, size: int) -> Fold | None:
-    search = _Search(relation, axis, size)
-    for d in search.by_lowest_position():
-        if search.items[d] < 0 and not any(search.take(d, s) for s in search.choices(d)):
-            return None
-    return Fold(tuple(search.items.tolist()), tuple(search.settled.tolist()), axis)
+def _folds(search: _Search, order: Sequence[int]) -> Iterator[Fold]:
+    """The folds that complete a search, with the items open that stand in `order`."""
+    for number, d in enumerate(order):
+        if search.items[d] >= 0:
+            continue
+        for s in search.choices(d):
+            further = copy(search)
+            if further.take(d, s):
+                made = _folds(further, order[number + 1 :])
+                first = next(made, None)
+                if first is None:  # another choice would not help
+                    return
+                yield first
+                yield from made
+        return
+    yield Fold(tuple(search.items.tolist()), tuple(search.settled.tolist()), search.axis)
 
 
 class _Search:

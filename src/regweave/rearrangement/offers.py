@@ -21,10 +21,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.rearrangement.candidates import Candidate, fold_candidates, identity_candidate
+from regweave.rearrangement.candidates import Candidate, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost
 from regweave.rearrangement.exchange.forms import Way, find_ways
+from regweave.rearrangement.folding import FORMS as FOLDS
+from regweave.rearrangement.folding import fold_candidates
+from regweave.rearrangement.operand_loads import OtherOperand
 from regweave.rearrangement.picks.picking import pick_candidate
 from regweave.rearrangement.problem import Problem, find_problem
 from regweave.rearrangement.relation import Relation
@@ -75,7 +78,8 @@ class Offer:
 class Offers:
     """All offers for one request, the simplest first; `swaps` writes those of the strategy swap.
 
-    Exchanges in steps that take more than one in rounds are left out, unless `all_steps` are wanted.
+    `other` is the next product's other operand, where it is loaded at run time. Exchanges in steps that take
+    more than one in rounds are left out, unless `all_steps` are wanted.
     """
 
     def __init__(
@@ -85,9 +89,10 @@ class Offers:
         conditions: Conditions,
         swaps: Callable[[], tuple[Candidate, ...]],
         *,
+        other: OtherOperand | None = None,
         all_steps: bool = False,
     ) -> None:
-        self._request, self._relation = request, relation
+        self._request, self._relation, self.other = request, relation, other
         self._conditions, self._swaps, self._all_steps = conditions, swaps, all_steps
 
     @cached_property
@@ -97,7 +102,7 @@ class Offers:
         refuse = Candidate("refuse", None, "kept apart: the result goes through memory")
         return (
             Offer("identity", (None,), lambda: (identity_candidate(request, relation),)),
-            Offer("fold", (None, "left"), lambda: fold_candidates(request, relation, self._conditions)),
+            Offer("fold", FOLDS, lambda: fold_candidates(request, relation, self._conditions, self.other)),
             Offer("swap", SWAPS, self._swaps),
             self._in_rounds("direct", 0),
             self._in_rounds("lean", 1),

@@ -24,6 +24,7 @@ from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.moving import moved
 from regweave.rearrangement.offers import Offers
+from regweave.rearrangement.operand_loads import OperandLoad
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix, preliminary_matrix
@@ -133,17 +134,23 @@ class Plan:
 
     @property
     def fold(self) -> tuple[int, ...] | None:
-        """The true k at each position of the next operand if the strategy is a fold; None otherwise."""
-        chosen = self.chosen
-        if chosen.fold is None or chosen.fold.trivial or chosen.form == "left":
+        """The true k at each position of the next operand if the strategy permutes it; None otherwise."""
+        fold = self.chosen.fold
+        if fold is None or fold.k_order == tuple(range(len(fold.permutation))):
             return None
-        return chosen.fold.permutation
+        return fold.k_order
 
     @property
     def producer_order(self) -> tuple[int, ...] | None:
-        """The true index that the product before must compute at each index, for a left fold; else None."""
-        left = self.chosen.fold is not None and self.chosen.form == "left"
-        return self.chosen.fold.producer_order if left and self.chosen.fold is not None else None
+        """The true index that the product before must compute at each index, if not in order; else None."""
+        return None if self.chosen.fold is None else self.chosen.fold.producer_order
+
+    @property
+    def next_load(self) -> OperandLoad | None:
+        """How the next product's other operand is loaded; None where that was not asked for."""
+        if self.chosen.load is not None or self.offers.other is None:
+            return self.chosen.load
+        return self.offers.other.true
 
     def verify(self) -> Plan:
         """Prove the plan once more, on every slot; VerificationError naming the first slot that is wrong.

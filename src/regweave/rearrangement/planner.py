@@ -22,7 +22,9 @@ from regweave.rearrangement.bounds import one_hop_minimum
 from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.conditions import Conditions, check_conditions
 from regweave.rearrangement.cost import Cost
+from regweave.rearrangement.folding import FORMS as FOLDS
 from regweave.rearrangement.offers import Offers
+from regweave.rearrangement.operand_loads import OtherOperand
 from regweave.rearrangement.plan import Plan
 from regweave.rearrangement.proof import prove_candidate
 from regweave.rearrangement.relation import Relation, relate
@@ -35,7 +37,7 @@ _FUSED = ("transpose", "lane_swap")
 # what a person may ask for -> the (strategy, form) pairs that answer it
 STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
     "identity": (("identity", None),),
-    "fold": (("fold", None), ("fold", "left")),
+    "fold": tuple(("fold", form) for form in FOLDS),
     "swap": tuple(("swap", form) for form in SWAP_FORMS),
     **{form: (("swap", form),) for form in SWAP_FORMS},
     "exchange": (("exchange", "direct"), ("exchange", "lean"), ("exchange", "steps"), ("exchange", "picks")),
@@ -86,8 +88,10 @@ def rearrange(
             where=f"{request.source.name} -> {request.destination.name}",
             fix="name another machine",
         )
+    coming = surroundings.next_operand
+    other = None if coming is None else OtherOperand(coming, destination, request)
     swaps = partial(swap_candidates, source, destination, request, surroundings, asked=strategy in SWAPS)
-    offers = Offers(request, relation, surroundings, swaps, all_steps=strategy == "steps")
+    offers = Offers(request, relation, surroundings, swaps, other=other, all_steps=strategy == "steps")
     chosen = _choose(offers, strategy, relation, request.machine)
     prove_candidate(chosen, relation)
     return Plan(

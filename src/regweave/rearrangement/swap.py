@@ -27,7 +27,10 @@ from regweave.layouts import Layout
 from regweave.machines.notations import is_notation
 from regweave.rearrangement.candidates import Candidate, order_text, renaming
 from regweave.rearrangement.conditions import Conditions
+from regweave.rearrangement.folding import with_load
 from regweave.rearrangement.folds import find_fold, find_identity
+from regweave.rearrangement.next_operand import other_factor
+from regweave.rearrangement.operand_loads import OtherOperand
 from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import Request, read_request
 
@@ -56,15 +59,23 @@ def swap_candidates(
         return _lost("that a product may be computed transposed was not said (swap_allowed)")
     if not all(isinstance(side, str) and not is_notation(side) for side in (source, destination)):
         return _lost("only operands of named instructions can be computed transposed")
-    other = _other_operand(str(destination))
+    other = other_factor(str(destination))
     return (
-        _swapped(FORMS[0], _REASONS[0], (_turned(str(source)), str(destination)), request, conditions),
+        _swapped(
+            FORMS[0],
+            _REASONS[0],
+            (_turned(str(source)), str(destination)),
+            str(destination),
+            request,
+            conditions,
+        ),
         Candidate("swap", FORMS[1], f"{destination} is no operand A or B")
         if other is None
         else _swapped(
             FORMS[1],
             _REASONS[1].format(operand=_OTHER[_operand(str(destination))]),
             (str(source), _turned(other)),
+            str(destination),
             request,
             conditions,
         ),
@@ -76,9 +87,17 @@ def _lost(reason: str) -> tuple[Candidate, Candidate]:
 
 
 def _swapped(
-    form: str, reason: str, names: tuple[str, str], request: Request, conditions: Conditions
+    form: str,
+    reason: str,
+    names: tuple[str, str],
+    destination: str,
+    request: Request,
+    conditions: Conditions,
 ) -> Candidate:
-    """The candidate that reads the accumulators as these names say, folded if that helps."""
+    """The candidate that reads the accumulators as these names say, folded if that helps.
+
+    `destination` names the operand as it would be without the swap.
+    """
     try:
         least = read_request(*names, request.machine, None).source.shape
         shape = math.lcm(least[0], request.source.shape[0]), math.lcm(least[1], request.source.shape[1])
@@ -96,8 +115,17 @@ def _swapped(
         forbidden = conditions.forbids(fold)
         if forbidden is not None:
             return Candidate("swap", form, f"it would take a fold too, which is illegal: {forbidden}")
-        reason = f"{reason}; its other operand takes its k in the order {order_text(fold.permutation)}"
-    return replace(renaming("swap", form, reason, turned, relation, fold), relation=relation)
+        reason = f"{reason}; its other operand takes its k in the order {order_text(fold.k_order)}"
+    made = replace(renaming("swap", form, reason, turned, relation, fold), relation=relation)
+    coming = conditions.next_operand
+    if coming is None:
+        return made
+    if coming.layout is not None and form == FORMS[1]:
+        return Candidate(
+            "swap", form, "the layout given for the other operand is of the product as it stands"
+        )
+    loads = [OtherOperand(coming, name, turned) for name in (names[1], destination)]
+    return with_load(made, *loads)
 
 
 def _turned(name: str) -> str:
@@ -108,12 +136,3 @@ def _turned(name: str) -> str:
 def _operand(name: str) -> str:
     """The letter of the operand."""
     return name.removesuffix(_TRANSPOSED).rpartition(":")[2].partition("@")[0]
-
-
-def _other_operand(name: str) -> str | None:
-    """The same instruction's other factor, or None if this is neither."""
-    operand = _operand(name)
-    if operand not in _OTHER:
-        return None
-    head, _, tail = name.rpartition(":")
-    return f"{head}:{_OTHER[operand]}{tail[len(operand) :]}"

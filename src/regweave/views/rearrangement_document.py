@@ -49,6 +49,7 @@ def plan_document(plan: Plan, target: str | None = None) -> dict[str, Any]:
         "instructions": plan.cost.instructions,
         "issue_slots": plan.cost.slots(plan.machine.costs),
         "cost": _cost(plan.cost),
+        "next_load": _next_load(plan),
         "lane_offsets": None if group is None else list(group.lane_offsets),
         "register_offsets": None if group is None else list(group.register_offsets),
         "moduli": [entry.width for entry in plan.expressions],
@@ -64,6 +65,21 @@ def plan_document(plan: Plan, target: str | None = None) -> dict[str, Any]:
             }
             for candidate in plan.candidates
         ],
+    }
+
+
+def _next_load(plan: Plan) -> dict[str, Any] | None:
+    load, usual = plan.next_load, plan.offers.other
+    if load is None or usual is None:
+        return None
+    return {
+        "place": usual.next.place,
+        "along": usual.next.along,
+        "order": list(load.order),
+        "result_order": None if load.result_order is None else list(load.result_order),
+        "loads": {str(size): count for size, count in load.widths.items()},
+        "instructions": load.instructions,
+        "in_true_order": usual.true.instructions,
     }
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from regweave.layouts import Layout
 from regweave.rearrangement import CoordinationMatrix, Plan
+from regweave.rearrangement.candidates import order_text
 from regweave.views.rearrangement_document import plan_code, plan_conflicts
 
 _LANGUAGES = {"cuda": "CUDA C++", "hip": "HIP C++", "opencl": "OpenCL C", "x86": "x86-64 assembly"}
@@ -81,6 +82,18 @@ def explanation_text(plan: Plan) -> str:
         lines.append(
             f"  Shared memory: {_count(plan_conflicts(plan), 'bank conflict')}, counted by simulation."
         )
+    load, usual = plan.next_load, plan.offers.other
+    if load is not None and usual is not None:
+        coming = usual.next
+        text = (
+            f"  The other operand comes from {coming.place} memory, neighbours along {coming.along}: {load}, "
+        )
+        text += f"{load.instructions} instructions"
+        if load.order != usual.true.order:
+            text += f"; in the true order of k {usual.true}, {usual.true.instructions} instructions"
+        lines.append(text + ".")
+        if load.result_order is not None:
+            lines.append(f"  Its n comes in the order {order_text(load.result_order)}.")
     if chosen.cost.hoistable:
         lines.append(f"  In a loop, {chosen.cost.hoistable} of the instructions are done once, before it.")
     if chosen.applies:

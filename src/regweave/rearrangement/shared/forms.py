@@ -104,14 +104,16 @@ def _candidate(request: Request, relation: Relation, form: str, reason: str, pas
     return Candidate("shared", form, reason, program, cost_of(program, tuple_moves(program, request)))
 
 
-def lower_passage(name: str, relation: Relation, passage: Passage, machine: WarpMachine) -> Program:
-    """The program: in each step all stores, a barrier, all loads.
+def lower_passage(
+    name: str, relation: Relation, passage: Passage, machine: WarpMachine, memory: str = MEMORY
+) -> Program:
+    """The program: in each step all stores, a barrier, all loads; `memory` is what its memory is called.
 
     Raises UnsupportedError where no expression computes an address, or elements of half a byte part.
     """
     warps = -(-relation.lanes // machine.lanes)
     registers = relation.destination.registers
-    memories = (Memory(MEMORY, "shared", passage.bytes),)
+    memories = (Memory(memory, "shared", passage.bytes),)
     builder = program_builder(name, relation, registers, machine, memories, warps)
     thread = builder.step("lane" if warps == 1 else "thread")
     addresses = lower_addresses(passage.addresses, builder, thread, machine)
@@ -128,22 +130,22 @@ def lower_passage(name: str, relation: Relation, passage: Passage, machine: Warp
                 if stores.steps[number] != step:
                     continue
                 if stores.rows is None:
-                    builder.store(MEMORY, value, words[number], stores.bytes, offset)
+                    builder.store(memory, value, words[number], stores.bytes, offset)
                 else:
                     numbers = MATRICES, int(stores.rows.transposed), offset
-                    builder.apply("matrix_store", (value, *words[number]), numbers, MEMORY)
+                    builder.apply("matrix_store", (value, *words[number]), numbers, memory)
         if passage.scope is not None:
             builder.barrier(passage.scope)
         for number, (value, offset) in enumerate(addresses[len(stores.items) :]):
             if loads.steps[number] != step:
                 continue
             if loads.rows is None:
-                found = builder.load(MEMORY, value, loads.bytes, offset)
+                found = builder.load(memory, value, loads.bytes, offset)
                 for place, item in enumerate(loads.items[number]):
                     loaded[item] = found[place * unit // WORD], place * unit % WORD
             else:
                 numbers = MATRICES, int(loads.rows.transposed), offset
-                for matrix, word in enumerate(builder.apply("matrix_load", (value,), numbers, MEMORY)):
+                for matrix, word in enumerate(builder.apply("matrix_load", (value,), numbers, memory)):
                     for part, item in enumerate(loads.rows.word(loads.items[number][0], matrix)):
                         loaded[item] = word, part * unit
     same = loads.same if loads.rows is None else {item: item for item in loaded}
