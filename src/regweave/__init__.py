@@ -29,7 +29,7 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
-    from regweave.convolution import Conv2d, conv2d
+    from regweave.convolution import Conv2d, conv2d, unroll_rows
     from regweave.engine import fuse
     from regweave.rearrangement import chain_layouts, layout, rearrange
 
@@ -53,11 +53,12 @@ __all__ = [
     "gemm",
     "layout",
     "rearrange",
+    "unroll_rows",
 ]
 
 _LAZY = {
     "cascades": ("cascade", "gemm"),
-    "convolution": ("Conv2d", "conv2d"),
+    "convolution": ("Conv2d", "conv2d", "unroll_rows"),
     "engine": ("fuse",),
     "rearrangement": ("chain_layouts", "layout", "rearrange"),
 }
