@@ -10,7 +10,7 @@ PLAIN = [
     name for name, entry in OPCODES.items() if not entry.symbol and name not in ("word", "constant", "pick")
 ]
 # what a float operation makes of bits that are no number, or of two zeros, is left open
-FLOAT_STEPS = ("add_f32", "maximum_f32")
+FLOAT_STEPS = ("add_f32", "maximum_f32", "multiply_add_f32")
 SELECTORS = np.uint32([0x0123, 0x7654, 0x5140, 0x7777, 0x3210, 0x6420])
 
 
@@ -23,6 +23,10 @@ def random_words(opcode, shape, rng):
         if opcode.name not in FLOAT_STEPS:
             odd = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1e38, 448, 464, 465, 2.0**-10, 57344, 65504])
             words[: odd.size, : len(opcode.operands)] = odd.view(np.uint32)[:, None]
+    if opcode.name == "divide":
+        words[:, 1] = words[:, 1] % 1000 + 1
+    if opcode.name == "widen_f16":
+        words[:, 0] = rng.normal(size=shape[0]).astype(np.float16).view(np.uint16)
     if opcode.name == "byte_permute":
         words[:, 2] = rng.choice(SELECTORS, shape[0])
     if opcode.name.startswith("pack") and opcode.operands[0] == "b32":

@@ -41,6 +41,16 @@ def _bytes(conversion: str) -> Statement:
     return _assembly(text, "ffr")
 
 
+def _block(place: Place) -> tuple[list[str], list[str]]:
+    return [f"const unsigned {place.names[0]} = blockIdx.{place.step.symbol};"], [place.names[0]]
+
+
+def _widen(place: Place) -> tuple[list[str], list[str]]:
+    name, value = place.names[0], place.values[0]
+    text = "{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }"
+    return [f"float {name};", f'asm("{text}" : "=f"({name}) : "r"({value}));'], [name]
+
+
 def _barrier(place: Place) -> tuple[list[str], list[str]]:
     return ["__syncwarp();" if place.step.symbol == "warp" else "__syncthreads();"], []
 
@@ -123,6 +133,7 @@ CUDA = Language(
         "rotate_right": lambda values, numbers: f"__funnelshift_r({values[0]}, {values[0]}, {values[1]})",
         "byte_permute": call("__byte_perm"),
         "maximum_f32": call("fmaxf"),
+        "multiply_add_f32": call("fmaf"),
         "shuffle": lambda values, numbers: (
             f"__shfl_sync(0xffffffffu, {values[0]}, {values[1]}, {numbers[0]})"
         ),
@@ -146,6 +157,8 @@ CUDA = Language(
         "matrix_load": _matrices("ldmatrix"),
         "matrix_store": _matrices("stmatrix"),
         "barrier": _barrier,
+        "block": _block,
+        "widen_f16": _widen,
         "matrix": _matrix,
     },
     kernel='extern "C" __global__ void __launch_bounds__({threads})',

@@ -129,6 +129,11 @@ def _spread(place: Place, value: Value) -> str:
     return f"regweave_spread({place.texts[value.number]})"
 
 
+def _block(place: Place) -> tuple[list[str], list[str]]:
+    (name,) = place.names
+    return [f"const unsigned {name} = __builtin_amdgcn_workgroup_id_{place.step.symbol}();"], [name]
+
+
 def _barrier(place: Place) -> tuple[list[str], list[str]]:
     scope = "wavefront" if place.step.symbol == "warp" else "workgroup"
     wait = "__builtin_amdgcn_wave_barrier" if place.step.symbol == "warp" else "__builtin_amdgcn_s_barrier"
@@ -186,6 +191,10 @@ HIP = Language(
         "number": lambda values, numbers: f"__builtin_bit_cast(float, {values[0]})",
         "rotate_right": call("__builtin_rotateright32"),
         "maximum_f32": call("__builtin_fmaxf"),
+        "multiply_add_f32": call("__builtin_fmaf"),
+        "widen_f16": lambda values, numbers: (
+            f"(float)__builtin_bit_cast(_Float16, (unsigned short){values[0]})"
+        ),
         "row_move": _row_move,
         "row_permute": _row_permute,
         "half_swap": call("__builtin_amdgcn_permlane64"),
@@ -218,6 +227,7 @@ HIP = Language(
         "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
         "byte_permute": _byte_permute,
         "barrier": _barrier,
+        "block": _block,
         "matrix": matrix_statement,
     },
     helpers={

@@ -43,6 +43,7 @@ class Language:
     `{threads}` threads in warps of `{lanes}`. `array` declares a parameter `{name}` of `{words}` words of a
     `{kind}`, `shared_array` a kernel's own shared memory `{name}` of `{bytes}` bytes. `thread` is the number
     of the thread within its block, as an expression; blocks are one-dimensional where it matters.
+    `lone_kernel` stands before a kernel whose lanes do nothing together, if that is something else.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Language:
     expressions: Mapping[str, Expression]
     statements: Mapping[str, Statement]
     helpers: Mapping[str, str]
+    lone_kernel: str = ""
 
 
 def infix(sign: str) -> Expression:
@@ -92,6 +94,7 @@ COMMON_EXPRESSIONS: dict[str, Expression] = {
     "shift_right": infix(">>"),
     "test": lambda values, numbers: f"({values[0]} & {constant(numbers[0])}) != 0u",
     "less": infix("<"),
+    "divide": infix("/"),
     "add_f32": infix("+"),
     "select": lambda values, numbers: f"{values[0]} ? {values[1]} : {values[2]}",
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from regweave.emitters.halves import WIDEN_F16
 from regweave.emitters.language import (
     COMMON_EXPRESSIONS,
     Expression,
@@ -117,6 +118,11 @@ def _columns(offset: int, transposed: int) -> list[str]:
     return [f"4u * ({_LANE} & 3u) + {offset}u"]
 
 
+def _block(place: Place) -> tuple[list[str], list[str]]:
+    (name,), axis = place.names, "xyz".index(place.step.symbol)
+    return [f"const uint {name} = get_group_id({axis});"], [name]
+
+
 def _barrier(place: Place) -> tuple[list[str], list[str]]:
     scope = "sub_group" if place.step.symbol == "warp" else "work_group"
     return [f"{scope}_barrier(CLK_LOCAL_MEM_FENCE);"], []
@@ -149,6 +155,8 @@ OPENCL = Language(
         "number": call("as_float"),
         "rotate_right": lambda values, numbers: f"rotate({values[0]}, 0u - {values[1]})",
         "maximum_f32": call("fmax"),
+        "multiply_add_f32": call("fma"),
+        "widen_f16": call("regweave_widen_f16"),
         "byte_permute": _byte_permute,
         "transpose": call("regweave_transpose"),
         "row_move": _row_move,
@@ -174,10 +182,12 @@ OPENCL = Language(
         "matrix_load": _matrix_load,
         "matrix_store": _matrix_store,
         "barrier": _barrier,
+        "block": _block,
     },
     helpers={
         "transpose": TRANSPOSE,
         "lane_swap": LANE_SWAP,
+        "widen_f16": WIDEN_F16,
         "pack_f16": PACK_F16,
         "pack_bf16": PACK_BF16,
         "pack_e4m3": EIGHT,
@@ -189,6 +199,7 @@ OPENCL = Language(
         "__attribute__((reqd_work_group_size({threads}, 1, 1), intel_reqd_sub_group_size({lanes})))\n"
         "kernel void"
     ),
+    lone_kernel="__attribute__((reqd_work_group_size({threads}, 1, 1)))\nkernel void",
     array="private {kind} *{name}",
     thread=_THREAD,
 )

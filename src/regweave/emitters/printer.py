@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from regweave.emitters.language import Language, Place, constant
 from regweave.errors import UnsupportedError
-from regweave.programs import Item, Loop, Program, Step, Value, When, check_program
+from regweave.programs import OPCODES, Item, Loop, Program, Step, Value, When, check_program
 
 INDENT = "    "
 
@@ -93,7 +93,10 @@ class Printer:
 
     def _kernel_words(self) -> str:
         lanes, warps = self.program.lanes, self.program.warps
-        return self.language.kernel.format(lanes=lanes, threads=lanes * warps)
+        opcodes = {step.opcode for step, _ in self.program.walk()}
+        alone = "lane" not in opcodes and not any(OPCODES[name].collective for name in opcodes)
+        words = self.language.lone_kernel if alone else self.language.kernel
+        return (words or self.language.kernel).format(lanes=lanes, threads=lanes * warps)
 
     def _parameters(self) -> list[str]:
         program, types = self.program, self.language.types

@@ -31,12 +31,13 @@ def run_program(
     words: NDArray[np.uint32] | None = None,
     memories: Mapping[str, NDArray[np.uint8]] | None = None,
     accesses: list[Access] | None = None,
-    blocks: int = 1,
+    blocks: int | tuple[int, int, int] = 1,
 ) -> NDArray[np.uint32]:
     """`[threads, destination words]` of bit patterns from `[threads, source words]` of bit patterns.
 
     A thread is a lane of one of the program's warps; `blocks` of them run side by side, each with shared
-    memory of its own. `memories` are the bytes of its global memories, which it changes; every access to
+    memory of its own, in a row or in a grid (x, y, z) whose x counts fastest.
+    `memories` are the bytes of its global memories, which it changes; every access to
     shared memory is appended to `accesses`. Raises InputError if `words` or a memory has another shape or
     type, VerificationError if the program misuses a memory.
     """
@@ -53,9 +54,11 @@ class _Run:
         words: NDArray[np.uint32] | None,
         memories: Mapping[str, NDArray[np.uint8]],
         accesses: list[Access] | None,
-        blocks: int,
+        grid: int | tuple[int, int, int],
     ) -> None:
         self.program, self.accesses = program, accesses
+        self.grid = grid if isinstance(grid, tuple) else (grid, 1, 1)
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
         self.threads = program.lanes * program.warps * blocks
         self.batches: dict[int, list[Batch]] = {}
         shape = self.threads, program.source.words
@@ -154,6 +157,12 @@ class _Run:
             threads = np.arange(self.threads, dtype=np.uint32)
             together = self.program.lanes * (1 if step.opcode == "lane" else self.program.warps)
             return threads % np.uint32(together)
+        if step.opcode == "block":
+            numbers = np.arange(self.threads, dtype=np.uint32) // np.uint32(
+                self.program.lanes * self.program.warps
+            )
+            x, y, _ = map(np.uint32, self.grid)
+            return {"x": numbers % x, "y": numbers // x % y, "z": numbers // (x * y)}[step.symbol]
         if step.opcode == "matrix":
             instruction = self.program.instruction(step.symbol)
             assert instruction is not None

@@ -8,7 +8,10 @@ uint32 bit patterns (of f32 too), predicates are booleans. It is the definition;
     array([2147483648], dtype=uint32)
 
 `global_load`, `shared_store` and the like move 1 or 2 bytes in the low part of one word, or 4, 8 or 16 bytes
-in 1, 2 or 4 words. `barrier` orders the shared memory of a warp or of the block. `matrix` takes the registers
+in 1, 2 or 4 words. `block` is the number of the block along an axis of the grid, x, y or z; `divide` takes
+whole numbers, and none by zero; `multiply_add_f32` rounds once.
+
+`barrier` orders the shared memory of a warp or of the block. `matrix` takes the registers
 of A, B and C one after the other and defines those of D. `thread` is a lane's number within the block.
 
 `matrix_load` reads matrices of 8 x 8 halves from rows of 16 bytes: lane 8 m + i gives the address of row i of
@@ -46,8 +49,8 @@ class Opcode:
     of a matrix instruction's operand. `resource` is a field of the machine's step costs, or `free` for what
     needs no instruction. The meaning gives one array, or a tuple of them where there are several results.
     Steps without a meaning are known to the interpreter, for they read or change its surroundings. `symbol`
-    says what a step names: a `global` or `shared` memory, an `instruction`, or a `scope` (`warp` or
-    `block`).
+    says what a step names: a `global` or `shared` memory, an `instruction`, a `scope` (`warp` or `block`),
+    or an `axis` of the grid (`x`, `y`, `z`).
 
     All lanes must take a `collective` step together. An `effect` on the surroundings is `read` (must stay
     where it is, but may be left out) or `write` (must stay).
@@ -122,6 +125,19 @@ def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]
         return function(*(word.view(np.float32) for word in words)).view(np.uint32)
 
 
+def _multiply_add(one: NDArray[Any], other: NDArray[Any], third: NDArray[Any]) -> NDArray[Any]:
+    """The product is exact in 53 bits, so that only the sum is rounded (twice, which is seldom seen)."""
+    with np.errstate(all="ignore"):
+        first, second, added = (word.view(np.float32).astype(np.float64) for word in (one, other, third))
+        return (first * second + added).astype(np.float32).view(np.uint32)
+
+
+def _widened(word: NDArray[Any]) -> NDArray[Any]:
+    """The low half of a word as a float."""
+    with np.errstate(invalid="ignore"):
+        return word.astype(np.uint16).view(np.float16).astype(np.float32).view(np.uint32)
+
+
 _TWO = ("b32", "b32")
 _FLOATS = ("f32", "f32")
 # 1, 2, 4, 8 or 16 bytes at the operand's value plus a known number of bytes, counted from the memory's start
@@ -187,6 +203,10 @@ OPCODES = {
         Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),
         Opcode("add_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.add, v)),
         Opcode("maximum_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.fmax, v)),
+        Opcode("multiply_add_f32", ("f32", *_FLOATS), ("f32",), "arithmetic", lambda v, n: _multiply_add(*v)),
+        Opcode("widen_f16", ("b32",), ("f32",), "arithmetic", lambda v, n: _widened(v[0])),
+        Opcode("divide", _TWO, ("b32",), "arithmetic", lambda v, n: v[0] // np.maximum(v[1], np.uint32(1))),
+        Opcode("block", (), ("b32",), "logic", None, (), "axis"),
         Opcode("thread", (), ("b32",), "logic", None),
         Opcode("global_load", ("b32",), ("words",), "global_load", None, _ACCESS, "global", effect="read"),
         Opcode("global_store", ("b32", "words"), (), "global_store", None, _ACCESS, "global", effect="write"),

@@ -14,6 +14,7 @@ from regweave.programs.program import SPACES, TYPES, Item, Loop, Program, Step, 
 from regweave.programs.signatures import ACCESS_BYTES, MATRIX_COUNTS, signature
 
 BARRIER_SCOPES = ("warp", "block")
+GRID_AXES = ("x", "y", "z")
 
 
 def check_program(program: Program) -> Program:
@@ -150,6 +151,8 @@ class _Check:
         program, symbol = self.program, step.symbol
         if opcode.symbol == "scope":
             return None if symbol in BARRIER_SCOPES else f"has the scope {symbol!r}, not warp or block"
+        if opcode.symbol == "axis":
+            return None if symbol in GRID_AXES else f"has the axis {symbol!r}, not x, y or z"
         if opcode.symbol == "instruction":
             return (
                 None
