@@ -60,8 +60,9 @@ def test_any_size_is_near_float64(isa, data):
     bias = np.arange(filters, dtype=np.float32)
     c = convolution_of(x.shape, w.shape, strides=stride, padding=padding, groups=groups)
     layer = Conv2d(w, bias, stride=stride, padding=padding, groups=groups, form="transformed", isa=isa)
-    bound = c.reference(np.abs(x), np.abs(w), bias) * 3e-6 + 1e-6
-    assert (np.abs(layer(x) - c.reference(x, w, bias)) <= bound).all()
+    # a result rounds as the largest of its group does
+    bound = c.reference(np.abs(x), np.abs(w), bias).max() * 3e-6
+    assert np.abs(layer(x) - c.reference(x, w, bias)).max() <= bound
 
 
 @pytest.mark.parametrize("isa", ISAS)
