@@ -11,29 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.machines.fused import fused
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
     Bools = NDArray[np.bool_]
-
-
-def _fused(a: Floats, b: Floats, c: Floats) -> Floats:
-    """a * b + c with one rounding.
-
-    The product of two float32 is exact in float64. The sum is rounded to odd there, so that rounding it once
-    more to float32 gives what a single rounding would have given.
-    """
-    with np.errstate(all="ignore"):
-        product = a.astype(np.float64) * b.astype(np.float64)
-        addend = c.astype(np.float64)
-        total = product + addend
-        back = total - product
-        error = (product - (total - back)) + (addend - back)
-        even = (total.view(np.int64) & 1) == 0
-        inexact = np.isfinite(total) & (error != 0) & even
-        nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
-        return np.where(inexact, nudged, total).astype(np.float32)
 
 
 def _bits(a: Floats) -> NDArray[np.uint32]:
@@ -81,23 +65,23 @@ min_nan = min
 
 
 def fma(d: Floats, a: Floats, b: Floats) -> Floats:
-    return _fused(a, b, d)
+    return fused(a, b, d)
 
 
 def fnma(d: Floats, a: Floats, b: Floats) -> Floats:
-    return _fused(-a, b, d)
+    return fused(-a, b, d)
 
 
 def fms(d: Floats, a: Floats, b: Floats) -> Floats:
-    return _fused(a, b, -d)
+    return fused(a, b, -d)
 
 
 def mul_add(d: Floats, a: Floats, b: Floats) -> Floats:
-    return _fused(d, a, b)
+    return fused(d, a, b)
 
 
 def fma_to(a: Floats, b: Floats, c: Floats) -> Floats:
-    return _fused(a, b, c)
+    return fused(a, b, c)
 
 
 def sqrt(a: Floats) -> Floats:

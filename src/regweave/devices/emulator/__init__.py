@@ -1,0 +1,13 @@
+"""An emulator of AMD's GCN and CDNA processors: runs kernels without such a device, finds their faults."""
+
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.devices.emulator.calls import Run, run
+    from regweave.devices.emulator.program import Program, read_kernel
+
+__all__ = ["Program", "Run", "read_kernel", "run"]
+
+__getattr__ = lazy_names(__name__, calls=("Run", "run"), program=("Program", "read_kernel"))

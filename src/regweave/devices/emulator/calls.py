@@ -1,0 +1,133 @@
+"""The call that runs a kernel in the emulator.
+
+>>> x = np.arange(256, dtype=np.float32)
+>>> run(kernel, grid=4, arguments={"x": x})           # 4 workgroups; x is changed in place
+Run(steps=9, waves=4, unwritten={'x': 0})
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from regweave.assembly.amd import FinishedKernel
+from regweave.devices.emulator.atomics import prepare_atomic
+from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.control import prepare_wait
+from regweave.devices.emulator.loading import CACHES, prepare_buffer, prepare_global, prepare_scalar_load
+from regweave.devices.emulator.matrices import prepare_matrix
+from regweave.devices.emulator.memory import Memory
+from regweave.devices.emulator.program import Program, Step, read_kernel
+from regweave.devices.emulator.running import Action, Batch
+from regweave.devices.emulator.sharing import EXCHANGES, prepare_exchange, prepare_shared, smallest_access
+from regweave.devices.emulator.vector import prepare_arithmetic
+from regweave.devices.launch import check_arguments, check_grid
+from regweave.machines.amd.assembly.meanings.memory import all_accesses
+from regweave.values import frozen
+
+#: Waves that run together at most: more would leave the processor's caches.
+_WAVES = 64
+_BUDGET = 2_000_000
+
+
+@frozen
+class Run:
+    """What a run did: steps taken, one for all waves that stood at the same one; waves; and of each buffer
+    how many bytes hold nothing that was ever written."""
+
+    steps: int
+    waves: int
+    unwritten: Mapping[str, int]
+
+
+def run(
+    kernel: FinishedKernel | Program,
+    *,
+    grid: int | Sequence[int],
+    arguments: Mapping[str, Any],
+    unwritten: Collection[str] = (),
+    strict_buffers: bool = False,
+    budget: int = _BUDGET,
+) -> Run:
+    """Run `grid` workgroups (along x, or x, y, z) of a kernel.
+
+    `arguments` has an array for every pointer, which is changed in place, and a number for every other
+    argument. The buffers named in `unwritten` hold nothing at first: what the kernel does not write, it must
+    not read. With `strict_buffers` an access beyond the end of a `buffer_` description is a fault too, not a
+    zero. `budget` is how many steps a batch of workgroups may take.
+
+    KernelFault with the line for whatever the kernel does wrong; InputError for arguments that do not fit;
+    UnsupportedError for an instruction that is not emulated.
+    """
+    program = kernel if isinstance(kernel, Program) else read_kernel(kernel)
+    extents = check_grid(grid)
+    given = check_arguments(program.name, program.arguments, arguments, unwritten)
+    memory = Memory()
+    packed = np.zeros(max(program.argument_bytes, 8), np.uint8)
+    for name, place, value in given:
+        if isinstance(value, np.ndarray):
+            address = memory.place(name, value, written=name not in unwritten)
+            packed[place : place + 8] = np.array([address], np.uint64).view(np.uint8)
+        else:
+            packed[place : place + len(value)] = np.frombuffer(value, np.uint8)
+    start = memory.place("the arguments", packed, constant=True)
+    memory.open()
+    actions = [prepare(program, step) for step in program.steps]
+    x, y, z = program.workgroup
+    per_group = -(-x * y * z // 64)
+    together = max(1, _WAVES // per_group)
+    groups = [(i, j, k) for k, j, i in itertools.product(*(range(n) for n in reversed(extents)))]
+    steps, known = 0, {}
+    with np.errstate(all="ignore"):
+        for first in range(0, len(groups), together):
+            batch = Batch(
+                program,
+                actions,
+                memory,
+                groups[first : first + together],
+                start,
+                unit=smallest_access(program),
+                strict_buffers=strict_buffers,
+                budget=budget,
+            )
+            try:
+                batch.run()
+            finally:
+                known = memory.take_back()
+            steps += batch.steps
+    left = {name: int((~written).sum()) for name, written in known.items()}
+    return Run(steps, len(groups) * per_group, left)
+
+
+def prepare(program: Program, step: Step) -> Action | None:
+    """What a step does to a cohort; None for those that decide where it goes on."""
+    unit, name = step.instruction.unit, step.name
+    if name == "s_waitcnt":
+        return prepare_wait(step)
+    if unit == "control":
+        return _nothing if name == "s_nop" else None
+    if name in CACHES:
+        return _nothing
+    if name in EXCHANGES:
+        return prepare_exchange(program, step)
+    if unit == "matrix":
+        return prepare_matrix(program, step)
+    if unit == "scalar_memory":
+        return prepare_scalar_load(program, step)
+    access = all_accesses().get(name)
+    if access is not None and access.kind == "atomic":
+        return prepare_atomic(program, step)
+    memories = {
+        "shared": prepare_shared,
+        "buffer": prepare_buffer,
+        "global": prepare_global,
+        "flat": prepare_global,
+    }
+    return memories.get(unit, prepare_arithmetic)(program, step)
+
+
+def _nothing(c: Cohort) -> None:
+    pass

@@ -1,0 +1,184 @@
+"""Running a batch of workgroups: waves in lockstep, cohorts where their ways differ.
+
+All waves start in one cohort. A branch that only some waves take splits it; the cohort that is farthest
+behind runs first, so that ways which meet again become one cohort again. A barrier holds a wave until all
+waves of its workgroup that have not ended stand at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.control import require_quiet, taken
+from regweave.devices.emulator.lds import Lds
+from regweave.devices.emulator.memory import Memory
+from regweave.devices.emulator.program import Program
+from regweave.devices.emulator.registers import LANES, PLACES, Registers
+from regweave.errors import KernelFault
+
+Action = Callable[[Cohort], None]
+
+
+class Batch:
+    """Workgroups that run together. `groups` are their numbers (x, y, z); `budget` how many steps may be
+    taken in all; `steps` how many were."""
+
+    def __init__(
+        self,
+        program: Program,
+        actions: Sequence[Action | None],
+        memory: Memory,
+        groups: Sequence[tuple[int, int, int]],
+        arguments: int,
+        *,
+        unit: int,
+        strict_buffers: bool,
+        budget: int,
+    ) -> None:
+        x, y, z = program.workgroup
+        self.threads = x * y * z
+        self.per_group = -(-self.threads // LANES)
+        self.program, self.actions, self.memory, self.groups = program, actions, memory, groups
+        self.strict_buffers, self.budget, self.steps = strict_buffers, budget, 0
+        waves = len(groups) * self.per_group
+        self.group_of = np.repeat(np.arange(len(groups)), self.per_group)
+        self.wave_of = np.tile(np.arange(self.per_group), len(groups)).astype(np.int16)
+        self.registers = Registers.of(program, waves)
+        self.lds = Lds(len(groups), program.lds_bytes, unit)
+        self.active = np.ones(waves, bool)
+        self.waiting = np.full(waves, -1)
+        self._start(arguments)
+
+    def place(self, wave: int) -> tuple[tuple[int, int, int], int]:
+        """A wave's workgroup and its number there."""
+        return self.groups[self.group_of[wave]], int(self.wave_of[wave])
+
+    def _start(self, arguments: int) -> None:
+        """What the processor puts into registers: the arguments' address, the workgroup's numbers, the
+        work-items'; lanes beyond the last work-item are off."""
+        registers, (x, y, _) = self.registers, self.program.workgroup
+        scalars = np.array(
+            [[arguments & 0xFFFFFFFF, arguments >> 32, *group] for group in self.groups], np.uint64
+        )
+        registers.scalars[:5] = scalars[self.group_of].T.astype(np.uint32)
+        registers.scalars_known[:5] = True
+        item = self.wave_of[:, None].astype(np.int64) * LANES + np.arange(LANES)
+        numbers = [item % x, item // x % y, item // (x * y)]
+        if self.program.machine.unified:
+            packed = numbers[0].copy()
+            for axis in range(1, 1 + self.program.thread_numbers):
+                packed |= numbers[axis] << 10 * axis
+            numbers = [packed]
+        else:
+            numbers = numbers[: 1 + self.program.thread_numbers]
+        for at, value in enumerate(numbers):
+            registers.values[at] = value
+            registers.known[at] = True
+            registers.whole[at] = True
+        on = np.packbits(item < self.threads, axis=-1, bitorder="little").view("<u4")
+        for half in range(2):
+            registers.scalars[PLACES["exec_lo"] + half] = on[:, half]
+            registers.scalars_known[PLACES["exec_lo"] + half] = True
+
+    def run(self) -> None:
+        """Run all waves to their end. KernelFault for what the kernel does wrong."""
+        cohorts = [Cohort(self, np.arange(len(self.active)), 0)]
+        while cohorts:
+            cohorts.sort(key=lambda c: c.pc)
+            first = cohorts.pop(0)
+            same = [c for c in cohorts if c.pc == first.pc]
+            if same:
+                cohorts = [c for c in cohorts if c.pc != first.pc]
+                numbers = np.sort(np.concatenate([c.numbers for c in (first, *same)]))
+                first = Cohort(self, numbers, first.pc)
+            cohorts += self._go(first, cohorts[0].pc if cohorts else len(self.actions))
+            if not cohorts:
+                cohorts = self._release()
+
+    def _go(self, c: Cohort, stop: int) -> list[Cohort]:
+        """Run a cohort until its way parts, or it comes to where another one stands."""
+        steps, actions = self.program.steps, self.actions
+        while True:
+            if c.pc >= len(steps):
+                c.fault("is the last line, and the kernel does not end there", fix="end it with s_endpgm")
+            step = c.step = steps[c.pc]
+            action = actions[c.pc]
+            self.steps += 1
+            if self.steps > self.budget:
+                self._exhausted(c)
+            if action is not None:
+                action(c)
+                c.pc += 1
+            else:
+                parts = self._control(c)
+                if parts is not None:
+                    return parts
+            if c.pc >= stop or (step.target >= 0 and c.pc != step.at + 1 and stop < len(steps)):
+                return [c]
+
+    def _control(self, c: Cohort) -> list[Cohort] | None:
+        """A branch, a barrier, the end. The cohorts that go on; None if all of this one does."""
+        step = c.step
+        if step.name == "s_endpgm":
+            self.active[c.numbers] = False
+            return []
+        if step.name == "s_barrier":
+            if self.per_group == 1:
+                c.pc += 1
+                self.lds.forget_all(self.group_of[c.numbers])
+                return None
+            require_quiet(c)
+            self.waiting[c.numbers] = step.at
+            return self._meet()
+        go = taken(c, step)
+        if go.all() or not go.any():
+            c.pc = step.target if go.all() else step.at + 1
+            return None
+        return [Cohort(self, c.numbers[go], step.target), Cohort(self, c.numbers[~go], step.at + 1)]
+
+    def _meet(self) -> list[Cohort]:
+        """Cohorts of the waves whose workgroups stand at a barrier with all their waves."""
+        shape = (len(self.groups), self.per_group)
+        active, waiting = self.active.reshape(shape), self.waiting.reshape(shape)
+        held = active & (waiting >= 0)
+        ready = held.any(axis=1) & (held == active).all(axis=1)
+        found = []
+        for group in np.flatnonzero(ready):
+            places = np.unique(waiting[group][active[group]])
+            if len(places) > 1:
+                self._diverged(int(group), places)
+        if ready.any():
+            self.lds.forget_all(np.flatnonzero(ready))
+            numbers = np.flatnonzero((ready[:, None] & active).reshape(-1))
+            for place in np.unique(self.waiting[numbers]):
+                found.append(Cohort(self, numbers[self.waiting[numbers] == place], int(place) + 1))
+            self.waiting[numbers] = -1
+        return found
+
+    def _release(self) -> list[Cohort]:
+        """Waves that a barrier holds although the others of their workgroup have ended go on."""
+        return self._meet() if (self.waiting[self.active] >= 0).any() else []
+
+    def _diverged(self, group: int, places: np.ndarray) -> None:
+        lines = " and ".join(f"line {place}" for place in places)
+        waves = " and ".join(
+            f"wave {self.wave_of[np.flatnonzero((self.group_of == group) & (self.waiting == place))[0]]}"
+            for place in places
+        )
+        raise KernelFault(
+            f"the waves of workgroup {self.groups[group]} stand at different barriers: {waves} at {lines}",
+            where=self.program.name,
+            fix="let all waves of a workgroup pass the same s_barrier",
+        )
+
+    def _exhausted(self, c: Cohort) -> None:
+        group, wave = self.place(int(c.numbers[0]))
+        raise KernelFault(
+            f"the kernel takes more than {self.budget} steps; wave {wave} of workgroup {group} is at "
+            f"{c.step}",
+            where=f"{self.program.name}, line {c.step.at}",
+            fix="look for a loop that does not end, or give a larger budget",
+        )
