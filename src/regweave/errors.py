@@ -7,7 +7,7 @@
     |-- AssemblyError                  a template, operand or assembled line is wrong
     |   `-- RegisterError              registers ran out, or two demands on one register conflict
     |-- DeviceError                    a device is missing, or refused to load or run a kernel
-    |   `-- KernelFault                a kernel that ran did what it must not: an access out of bounds, a race
+    |   `-- KernelError                a kernel that ran did what it must not: an access out of bounds, a race
     `-- VerificationError              a result or a plan failed its own proof: nothing was handed out
 
 An error says what is wrong, where, what was expected, the nearest valid name, and the fix:
@@ -82,7 +82,7 @@ class DeviceError(RegweaveError):
     """A device is missing, or refused to load or to run a kernel."""
 
 
-class KernelFault(DeviceError):
+class KernelError(DeviceError):
     """A kernel that ran did what it must not: an access out of bounds, a race, an unwritten register."""
 
 

@@ -9,7 +9,7 @@ from regweave.assembly.amd import Kernel
 from regweave.assembly.amd.text import parse_kernel
 from regweave.devices.emulator import Run, read_kernel, run
 from regweave.devices.emulator.program import read_steps
-from regweave.errors import InputError, KernelFault
+from regweave.errors import InputError, KernelError
 from regweave.machines.amd.assembly import GFX90A, GFX906, GFX942
 
 MACHINES = (GFX906, GFX90A, GFX942)
@@ -72,7 +72,7 @@ def test_lanes_beyond_the_workgroup_are_off():
     ],
 )
 def test_memory_and_loops(body, words):
-    with pytest.raises(KernelFault) as fault:
+    with pytest.raises(KernelError) as fault:
         run(kernel(body), grid=1, arguments={"x": np.zeros(64, np.uint32)}, budget=5000)
     assert words in str(fault.value)
     assert "trial, line" in str(fault.value)
@@ -80,7 +80,7 @@ def test_memory_and_loops(body, words):
 
 def test_memory_that_was_never_written():
     body = "global_load_dword value, at, base\nglobal_store_dword at, value, base"
-    with pytest.raises(KernelFault, match="reads byte 0 of 'x', which was never written"):
+    with pytest.raises(KernelError, match="reads byte 0 of 'x', which was never written"):
         launch(body, unwritten=["x"])
 
 
@@ -104,14 +104,14 @@ def test_a_register_written_in_some_lanes_only():
     text = kernel(body.replace("v_add_u32 value, v9, v9", ""))
     lines = [*text.body()[:-1], "v_add_u32 v8, v9, v9", "s_endpgm"]
     steps = replace(read_kernel(text), steps=read_steps(lines, GFX906))
-    with pytest.raises(KernelFault, match=r"never written there; first in .*lane 32 \(32 lanes"):
+    with pytest.raises(KernelError, match=r"never written there; first in .*lane 32 \(32 lanes"):
         run(steps, grid=1, arguments={"x": np.zeros(64, np.uint32)})
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_missing_wait(machine):
     steps = stripped("global_load_dword value, at, base\nglobal_store_dword at, value, base", machine)
-    with pytest.raises(KernelFault, match=r"before 's_load_dwordx2 .* has brought it"):
+    with pytest.raises(KernelError, match=r"before 's_load_dwordx2 .* has brought it"):
         run(steps, grid=1, arguments={"x": np.zeros(64, np.uint32)})
 
 
@@ -132,7 +132,7 @@ def test_lds_goes_to_the_other_wave():
 
 
 def test_a_race():
-    with pytest.raises(KernelFault) as fault:
+    with pytest.raises(KernelError) as fault:
         launch(LDS.replace("BARRIER", ""), workgroup=128, lds=512)
     assert "ds_read_b32" in str(fault.value)
     assert "another wave wrote in 'ds_write_b32" in str(fault.value)
@@ -148,7 +148,7 @@ def test_a_race():
     ],
 )
 def test_lds(line, words):
-    with pytest.raises(KernelFault, match=words):
+    with pytest.raises(KernelError, match=words):
         launch(line, lds=512)
 
 
@@ -162,7 +162,7 @@ def test_waves_at_different_barriers():
     other:
     s_barrier
     """
-    with pytest.raises(KernelFault, match="stand at different barriers: wave 1 and wave 0"):
+    with pytest.raises(KernelError, match="stand at different barriers: wave 1 and wave 0"):
         launch(body, workgroup=128)
 
 

@@ -59,7 +59,7 @@ def run(
     not read. With `strict_buffers` an access beyond the end of a `buffer_` description is a fault too, not a
     zero. `budget` is how many steps a batch of workgroups may take.
 
-    KernelFault with the line for whatever the kernel does wrong; InputError for arguments that do not fit;
+    KernelError with the line for whatever the kernel does wrong; InputError for arguments that do not fit;
     UnsupportedError for an instruction that is not emulated.
     """
     program = kernel if isinstance(kernel, Program) else read_kernel(kernel)

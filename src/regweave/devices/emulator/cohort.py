@@ -12,7 +12,7 @@ import numpy as np
 
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.registers import LANES, PLACES, Registers
-from regweave.errors import KernelFault
+from regweave.errors import KernelError
 
 Array = Any
 _EXEC = PLACES["exec_lo"]
@@ -143,7 +143,7 @@ class Cohort:
         return registers.due[number, self.waves] > registers.arrived[kind, self.numbers]
 
     def require_arrived(self, number: int, verb: str) -> None:
-        """KernelFault if a load of a register is under way."""
+        """KernelError if a load of a register is under way."""
         late = self.on_its_way(number)
         if late.any():
             source = self.registers.flying[number]
@@ -156,7 +156,7 @@ class Cohort:
     # -- faults
 
     def fault(self, what: str, where: Array | None = None, *, fix: str | None = None) -> None:
-        """Raise a KernelFault: what the step does wrong, in which lane of which wave first."""
+        """Raise a KernelError: what the step does wrong, in which lane of which wave first."""
         place = ""
         if where is not None:
             found = np.argwhere(np.broadcast_to(where, (self.count, where.shape[-1])))
@@ -164,7 +164,7 @@ class Cohort:
             group, own = self.batch.place(int(self.numbers[wave]))
             lanes = f", lane {lane} ({len(found)} lanes in all)" if where.shape[-1] == LANES else ""
             place = f"; first in workgroup {group}, wave {own}{lanes}"
-        raise KernelFault(
+        raise KernelError(
             f"{self.step} {what}{place}", where=f"{self.program.name}, line {self.step.at}", fix=fix
         )
 

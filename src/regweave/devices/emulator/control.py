@@ -62,7 +62,7 @@ def taken(c: Cohort, step: Step) -> np.ndarray:
 
 
 def require_quiet(c: Cohort) -> None:
-    """KernelFault if LDS operations are under way where a barrier stands."""
+    """KernelError if LDS operations are under way where a barrier stands."""
     late = c.registers.issued[LDS, c.waves] > c.registers.arrived[LDS, c.waves]
     if late.any():
         c.fault(

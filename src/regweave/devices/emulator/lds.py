@@ -45,7 +45,7 @@ class Lds:
                 table.reshape(-1, self.span >> self.shift)[groups] = _NOBODY
 
     def find(self, c: Cohort, addresses: Array, size: int, lanes: Array, *, unit: int, verb: str) -> Array:
-        """The places in `octets` of `size` bytes at addresses [waves, lanes]; KernelFault if one is
+        """The places in `octets` of `size` bytes at addresses [waves, lanes]; KernelError if one is
         misaligned or beyond the workgroup's LDS."""
         wrong = lanes & (addresses.astype(np.int64) + size > self.size)
         if wrong.any():
@@ -59,7 +59,7 @@ class Lds:
         return np.where(lanes, base + addresses.astype(np.int64), base)
 
     def note_read(self, c: Cohort, places: Array, size: int, lanes: Array) -> None:
-        """KernelFault if a place was never written, or another wave wrote it since the last barrier."""
+        """KernelError if a place was never written, or another wave wrote it since the last barrier."""
         own = np.broadcast_to(c.batch.wave_of[c.waves][:, None], lanes.shape)
         for offset in range(0, size, self.unit):
             index = places + offset >> self.shift
@@ -80,7 +80,7 @@ class Lds:
             self.read_step[chosen] = c.step.at
 
     def note_write(self, c: Cohort, places: Array, size: int, lanes: Array, *, atomic: bool) -> None:
-        """KernelFault if another wave touched a place since the last barrier."""
+        """KernelError if another wave touched a place since the last barrier."""
         own = np.broadcast_to(c.batch.wave_of[c.waves][:, None], lanes.shape)
         for offset in range(0, size, self.unit):
             index = places + offset >> self.shift
@@ -123,7 +123,7 @@ class Lds:
         return self.views[size][places >> size.bit_length() - 1].astype(np.uint32)
 
     def store(self, c: Cohort, places: Array, size: int, lanes: Array, values: Array) -> None:
-        """Write `size` bytes where `lanes` is set; KernelFault if two lanes write different values to one
+        """Write `size` bytes where `lanes` is set; KernelError if two lanes write different values to one
         place."""
         view = self.views[size]
         chosen = (places >> size.bit_length() - 1)[lanes]

@@ -64,7 +64,7 @@ class Memory:
     def find(self, c: Cohort, addresses: Array, size: int, lanes: Array, *, unit: int, writes: bool) -> Array:
         """The places in `octets` of `size` bytes at each address (uint64, [waves, n]) where `lanes` is set.
 
-        KernelFault if one of them is misaligned to `unit` bytes, in no buffer, or in one that is not written.
+        KernelError if one of them is misaligned to `unit` bytes, in no buffer, or in one that is not written.
         """
         places = (addresses - np.uint64(BASE)).astype(np.int64)
         inside = (places >= 0) & (places <= self._end - size)
@@ -110,7 +110,7 @@ class Memory:
         )
 
     def load(self, c: Cohort, places: Array, size: int, lanes: Array) -> Array:
-        """`size` (1, 2 or 4) bytes at places that `find` gave; KernelFault if one was never written."""
+        """`size` (1, 2 or 4) bytes at places that `find` gave; KernelError if one was never written."""
         index = places >> size.bit_length() - 1
         known = self.views_known[size][index] == _KNOWN[size]
         missing = lanes & ~known

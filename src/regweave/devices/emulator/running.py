@@ -17,7 +17,7 @@ from regweave.devices.emulator.lds import Lds
 from regweave.devices.emulator.memory import Memory
 from regweave.devices.emulator.program import Program
 from regweave.devices.emulator.registers import LANES, PLACES, Registers
-from regweave.errors import KernelFault
+from regweave.errors import KernelError
 
 Action = Callable[[Cohort], None]
 
@@ -84,7 +84,7 @@ class Batch:
             registers.scalars_known[PLACES["exec_lo"] + half] = True
 
     def run(self) -> None:
-        """Run all waves to their end. KernelFault for what the kernel does wrong."""
+        """Run all waves to their end. KernelError for what the kernel does wrong."""
         cohorts = [Cohort(self, np.arange(len(self.active)), 0)]
         while cohorts:
             cohorts.sort(key=lambda c: c.pc)
@@ -168,7 +168,7 @@ class Batch:
             f"wave {self.wave_of[np.flatnonzero((self.group_of == group) & (self.waiting == place))[0]]}"
             for place in places
         )
-        raise KernelFault(
+        raise KernelError(
             f"the waves of workgroup {self.groups[group]} stand at different barriers: {waves} at {lines}",
             where=self.program.name,
             fix="let all waves of a workgroup pass the same s_barrier",
@@ -176,7 +176,7 @@ class Batch:
 
     def _exhausted(self, c: Cohort) -> None:
         group, wave = self.place(int(c.numbers[0]))
-        raise KernelFault(
+        raise KernelError(
             f"the kernel takes more than {self.budget} steps; wave {wave} of workgroup {group} is at "
             f"{c.step}",
             where=f"{self.program.name}, line {c.step.at}",
