@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from regweave.machines.gpu import MatrixInstruction
 from regweave.programs.opcodes import OPCODES
 from regweave.programs.program import NO_WORDS, Array, Carried, Item, Loop, Memory, Program, Step, Value, When
-from regweave.programs.signatures import signature
+from regweave.programs.signatures import FIXED, signature
 from regweave.programs.verifier import check_program
 
 
@@ -79,17 +79,20 @@ class ProgramBuilder:
     ) -> tuple[Value, ...]:
         """All values of this step, defined now unless an equal step already did."""
         operands, numbers = tuple(operands), tuple(numbers)
-        scope, free = self._scopes[-1], not OPCODES[opcode].effect
+        kind, scope = OPCODES[opcode], self._scopes[-1]
         key = opcode, symbol, numbers, *[operand.number for operand in operands]
-        if free:
+        if not kind.effect:
             for outer in self._scopes:
-                if key in outer.known:
-                    return outer.known[key]
+                found = outer.known.get(key)
+                if found is not None:
+                    return found
             scope = self._home(operands)
-        types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
-        results = tuple([self._value(kind, scope) for kind in types])
+        types = kind.results
+        if types not in FIXED:
+            types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
+        results = tuple([self._value(each, scope) for each in types])
         scope.items.append(Step(opcode, operands, numbers, results, symbol))
-        if free:
+        if not kind.effect:
             scope.known[key] = results
         return results
 
@@ -167,11 +170,10 @@ def _needed(items: Sequence[Item], needed: set[int]) -> tuple[Item, ...]:
     kept: list[Item] = []
     for item in reversed(items):
         if isinstance(item, Step):
-            if OPCODES[item.opcode].effect == "write" or not needed.isdisjoint(
-                r.number for r in item.results
-            ):
+            used = [result for result in item.results if result.number in needed]
+            if used or OPCODES[item.opcode].effect == "write":
                 kept.append(item)
-                needed.update(operand.number for operand in item.operands)
+                needed.update([operand.number for operand in item.operands])
         elif isinstance(item, When):
             body = _needed(item.body, needed)
             if body:

@@ -18,6 +18,8 @@ lanes. Each is described as the vendors' manuals do:
 - `row_permute` low, high, cross (v_permlane16_b32, v_permlanex16_b32): lane i of a row takes from the lane of
   the row, or of the neighbouring row if `cross` is 1, that nibble i of high and low says.
 - `half_swap` (v_permlane64_b32): lane xor 32.
+- `pick` places (vpermt2ps, vpermt2w, vpermt2b): of two vectors side by side, the pieces at these places; as
+  many as lanes, or 2 or 4 times as many.
 
 All lanes take part. The words may be of any number of lanes that the pattern divides.
 """
@@ -45,6 +47,11 @@ def move_fault(name: str, numbers: tuple[int, ...], lanes: int) -> str | None:
     period = 2 * numbers[0] if name == "lane_swap" else _PERIODS.get(name, 1)
     if name == "lane_swap" and numbers[0] not in (16, 32):
         return f"swaps lanes by bit {numbers[0]}, not 16 or 32"
+    if name == "pick":
+        pieces = len(numbers)
+        whole = pieces in (lanes, 2 * lanes, 4 * lanes)
+        inside = whole and all(0 <= place < 2 * pieces for place in numbers)
+        return None if inside else f"picks the places {numbers} of two vectors"
     if lanes % period:
         return f"moves words among {period} lanes, of which there are {lanes}"
     if name == "row_move" and numbers[0] not in CONTROLS:

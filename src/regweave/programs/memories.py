@@ -59,14 +59,12 @@ class MemoryState:
         self.names = {"warp": threads}
         if program.warps > 1:
             self.names["block"] = threads // program.lanes
-        self.readers = {scope: np.full(len(self.cells), _NOBODY) for scope in self.names}
-        self.writers = {scope: np.full(len(self.cells), _NOBODY) for scope in self.names}
+        self.marks = {scope: _Marks(len(self.cells)) for scope in self.names}
 
     def order(self, scope: str) -> None:
         """A barrier: what came before is visible to all of the warp, or of the block."""
         for level in ("warp",) if scope == "warp" else self.names:
-            self.readers[level][:] = _NOBODY
-            self.writers[level][:] = _NOBODY
+            self.marks[level].forget()
 
     def take_all(
         self, steps: Sequence[Step], operands: tuple[NDArray[Any], ...], active: NDArray[np.bool_]
@@ -76,18 +74,22 @@ class MemoryState:
         None, and nothing is done, where the order matters or something is wrong.
         """
         size, store = steps[0].numbers[0], steps[0].opcode == "shared_store"
-        every = np.tile(active, len(steps))
-        offsets = np.repeat([step.numbers[-1] for step in steps], len(active))
-        first = (operands[0].astype(np.int64) + offsets)[every]
-        if bool(((first % size != 0) | (first + size > self.memory.bytes)).any()):
+        shape = len(steps), len(active)
+        offsets = np.asarray([step.numbers[-1] for step in steps], dtype=np.int64)
+        first = (operands[0].reshape(shape) + offsets[:, None])[:, active]
+        if bool((first % size).any()) or int(first.max(initial=0)) + size > self.memory.bytes:
             return None
-        at = self._cells(first + np.tile(self.starts, len(steps))[every], size)
-        who = {scope: np.tile(names, len(steps))[every] for scope, names in self.names.items()}
+        at = self._cells((first + self.starts[active]).ravel(), size)
+        who = {scope: np.tile(names[active], len(steps)) for scope, names in self.names.items()}
         if self._ordered(at, who, store=store) is not None:
             return None
-        if store and int(np.bincount(at.ravel()).max()) > 1:
-            return None
+        if store:
+            written = np.zeros(len(self.cells), dtype=np.bool_)
+            written[at] = True
+            if int(np.count_nonzero(written)) < at.size:
+                return None
         self._remember(at, who, store=store)
+        every = np.tile(active, len(steps))
         if store:
             self.cells[at] = self._in_cells(_bytes_of(operands[1:])[every, :size])
             return ()
@@ -191,21 +193,58 @@ class MemoryState:
 
     def _ordered(self, at: NDArray[np.int64], who: dict[str, NDArray[Any]], *, store: bool) -> str | None:
         """The scope whose barrier is missing between what others did and this access; None if none is."""
-        for scope, names in who.items():
-            mine = names[:, None]
-            for marks in (self.writers[scope], self.readers[scope]) if store else (self.writers[scope],):
-                found = marks[at]
-                if bool(((found != _NOBODY) & ((found != mine) | (mine == _ALL))).any()):
-                    return scope
-        return None
+        return next(
+            (scope for scope, names in who.items() if self.marks[scope].hit(at, names, store=store)), None
+        )
 
     def _remember(self, at: NDArray[np.int64], who: dict[str, NDArray[Any]], *, store: bool) -> None:
         for scope, names in who.items():
-            mine = np.broadcast_to(names[:, None], at.shape)
-            marks = (self.writers if store else self.readers)[scope]
-            before = marks[at]
-            marks[at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
-            marks[at[marks[at] != mine]] = _SEVERAL
+            self.marks[scope].add(at, names, store=store)
+
+
+class _Marks:
+    """Who read and who wrote each cell since the last barrier of a scope.
+
+    What is touched is written down when something else comes that it could stand against: between two
+    barriers that is mostly never.
+    """
+
+    def __init__(self, cells: int) -> None:
+        self.cells = cells
+        self.waiting: list[tuple[NDArray[np.int64], NDArray[Any], bool]] = []
+        self.readers = self.writers = np.empty(0, dtype=np.int64)
+
+    def forget(self) -> None:
+        """A barrier."""
+        self.waiting.clear()
+        self.readers = self.writers = np.empty(0, dtype=np.int64)
+
+    def add(self, at: NDArray[np.int64], names: NDArray[Any], *, store: bool) -> None:
+        """Cells `at[access]` are touched by whom `names[access]` says."""
+        self.waiting.append((at, names, store))
+
+    def hit(self, at: NDArray[np.int64], names: NDArray[Any], *, store: bool) -> bool:
+        """Whether somebody else has written one of these cells, or read it before a `store`."""
+        before = self.waiting
+        if not self.writers.size and not (before and (store or any(wrote for _, _, wrote in before))):
+            return False
+        if not self.writers.size:
+            self.readers, self.writers = (np.full(self.cells, _NOBODY) for _ in range(2))
+        while before:
+            self._write_down(*before.pop(0))
+        mine = names[:, None]
+        for marks in (self.writers, self.readers) if store else (self.writers,):
+            found = marks[at]
+            if bool(((found != _NOBODY) & ((found != mine) | (mine == _ALL))).any()):
+                return True
+        return False
+
+    def _write_down(self, at: NDArray[np.int64], names: NDArray[Any], store: bool) -> None:
+        mine = np.broadcast_to(names[:, None], at.shape)
+        marks = self.writers if store else self.readers
+        before = marks[at]
+        marks[at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
+        marks[at[marks[at] != mine]] = _SEVERAL
 
 
 def _grain(memory: Memory, program: Program) -> int:

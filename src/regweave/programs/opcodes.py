@@ -66,6 +66,11 @@ class Opcode:
     collective: bool = False
     effect: str = ""
 
+    def takes(self, count: int) -> bool:
+        """Whether a step can have so many numbers: the last may stand for one or more (`place...`)."""
+        last = self.numbers[-1:]
+        return count >= len(self.numbers) if last and last[0].endswith("...") else count == len(self.numbers)
+
 
 def _shift_amount(amount: NDArray[Any]) -> NDArray[Any]:
     return (amount & np.uint32(31)).astype(np.uint32)

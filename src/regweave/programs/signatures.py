@@ -16,7 +16,7 @@ MATRIX_COUNTS = (1, 2, 4)
 Types = tuple[str, ...]
 
 # types that depend on nothing
-_FIXED = frozenset(
+FIXED = frozenset(
     types
     for opcode in OPCODES.values()
     for types in (opcode.operands, opcode.results)
@@ -41,7 +41,7 @@ def register_type(layout: Layout) -> str:
 
 
 def _expanded(types: Types, step: Step, program: Program) -> Types:
-    if types in _FIXED:
+    if types in FIXED:
         return types
     expanded: list[str] = []
     for kind in types:

@@ -11,10 +11,17 @@ from regweave.programs.lane_moves import move_fault
 from regweave.programs.memories import ROW_BYTES
 from regweave.programs.opcodes import OPCODES, Opcode
 from regweave.programs.program import SPACES, TYPES, Item, Loop, Program, Step, Value, When
-from regweave.programs.signatures import ACCESS_BYTES, MATRIX_COUNTS, signature
+from regweave.programs.signatures import ACCESS_BYTES, FIXED, MATRIX_COUNTS, signature
 
 BARRIER_SCOPES = ("warp", "block")
 GRID_AXES = ("x", "y", "z")
+# whatever fits their types is right
+_PLAIN = frozenset(
+    name
+    for name, opcode in OPCODES.items()
+    if {opcode.operands, opcode.results} <= FIXED
+    and not (opcode.numbers or opcode.symbol or opcode.collective)
+)
 
 
 def check_program(program: Program) -> Program:
@@ -119,32 +126,38 @@ class _Check:
         opcode = OPCODES.get(step.opcode)
         if opcode is None:
             return f"has the unknown opcode {step.opcode!r}"
+        operands = tuple([operand.type for operand in step.operands])
         for operand in step.operands:
             found = known.get(operand.number)
             if found is not operand and found != operand:
                 return f"uses {operand}, which no earlier step defines"
-        if len(step.numbers) != len(opcode.numbers) and opcode.name != "pick":
-            return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
-        if opcode.collective and parted:
-            return "is taken by all lanes together, but stands where lanes may have parted"
-        fault = self.symbol_fault(opcode, step) or self.number_fault(opcode, step)
-        if fault is not None:
-            return fault
-        operands, results = signature(step, self.program)
-        types = tuple([operand.type for operand in step.operands])
-        if types != operands:
-            return f"has operands of types {types}, not {operands}"
+        expected = opcode.operands, opcode.results
+        if opcode.name not in _PLAIN or step.numbers or step.symbol:
+            fault = self.form_fault(opcode, step, parted)
+            if fault is not None:
+                return fault
+            expected = signature(step, self.program)
+        if operands != expected[0]:
+            return f"has operands of types {operands}, not {expected[0]}"
         for result in step.results:
             if result.number in self.numbers:
                 return f"defines {result} again"
             self.numbers.add(result.number)
             known[result.number] = result
-        types = tuple([result.type for result in step.results])
-        if types != results:
-            return f"defines values of types {types}, not {results}"
+        results = tuple([result.type for result in step.results])
+        if results != expected[1]:
+            return f"defines values of types {results}, not {expected[1]}"
         if opcode.name == "constant":
             self.constants[step.result.number] = step.numbers[0]
         return None
+
+    def form_fault(self, opcode: Opcode, step: Step, parted: bool) -> str | None:
+        """What is wrong with a step's numbers, its name, or its place."""
+        if not opcode.takes(len(step.numbers)):
+            return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
+        if opcode.collective and parted:
+            return "is taken by all lanes together, but stands where lanes may have parted"
+        return self.symbol_fault(opcode, step) or self.number_fault(opcode, step)
 
     def symbol_fault(self, opcode: Opcode, step: Step) -> str | None:
         """What is wrong with the name that a step gives."""
@@ -176,11 +189,6 @@ class _Check:
             return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
         if opcode.name in ("constant", "test") and not 0 <= step.numbers[0] < 1 << 32:
             return f"has the number {step.numbers[0]}, which is no 32-bit word"
-        if opcode.name == "pick":
-            pieces = len(step.numbers)
-            inside = all(0 <= place < 2 * pieces for place in step.numbers)
-            known = pieces in (program.lanes, 2 * program.lanes, 4 * program.lanes) and inside
-            return None if known else f"picks the places {step.numbers} of two vectors"
         if opcode.symbol in SPACES:
             return self.access_fault(step)
         return move_fault(opcode.name, step.numbers, program.lanes)

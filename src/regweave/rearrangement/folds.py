@@ -22,11 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regweave.layouts import Layout, compose
+from regweave.rearrangement.fold_sets import AmbiguousError, Sides, smallest_assignment
 from regweave.rearrangement.relation import Relation
 
 if TYPE_CHECKING:
@@ -103,20 +105,46 @@ def find_fold(relation: Relation) -> Fold | None:
 
 def find_folds(relation: Relation) -> Iterator[Fold]:
     """All folds, those of smaller permutations first."""
+    axis = _folded_axis(relation)
+    if axis is None:
+        return
+    sides = [_sides(layout, axis) for layout in (relation.source, relation.destination)]
+    for size in _register_sizes(relation):
+        known = 0
+        try:
+            first = smallest_assignment(sides[0], sides[1], size)
+        except AmbiguousError:
+            pass
+        else:
+            if first is None:
+                continue
+            known = 1
+            yield Fold(tuple(first[0].tolist()), tuple(first[1].tolist()), axis)
+        search = _Search(relation, axis, size)
+        yield from islice(_folds(search, search.by_lowest_position()), known, None)
+
+
+def _folded_axis(relation: Relation) -> int | None:
+    """The axis that a fold permutes; None where some lane lacks rows, or elements have several holders."""
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
-        return
-    others = [
-        np.sort(np.divmod(layout.table, layout.shape[1])[1 - axis], axis=1)
-        for layout in (relation.source, relation.destination)
-    ]
-    if not np.array_equal(others[0], others[1]):  # lanes that lack rows of their own
-        return
+        return None
+    source, destination = (
+        np.sort(_sides(layout, axis).other, axis=1) for layout in (relation.source, relation.destination)
+    )
+    return axis if np.array_equal(source, destination) else None
+
+
+def _sides(layout: Layout, axis: int) -> Sides:
+    """What a layout's slots hold along the contraction index and across it."""
+    held = np.divmod(layout.table, layout.shape[1])
+    return Sides(held[axis], held[1 - axis])
+
+
+def _register_sizes(relation: Relation) -> tuple[int, ...]:
+    """Items that stay together: whole registers first, then their parts, which byte permutes put together."""
     size = relation.destination.element_type.per_register if relation.packing is None else 1
-    # whole registers first; then their parts, which byte permutes put together
-    for each in dict.fromkeys((size, 1)):
-        search = _Search(relation, axis, each)
-        yield from _folds(search, search.by_lowest_position())
+    return (size,) if size == 1 else (size, 1)
 
 
 def _folds(search: _Search, order: Sequence[int]) -> Iterator[Fold]:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.layouts.elements import REGISTER_BITS
+from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.matrix_rows import RowSide
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ class Accesses:
 
     `steps[access]` is the step in which it is made; `same[item]` names the item that stands for an item which
     lies at the same place in every thread. Where the accesses move rows of matrices, `rows` says which.
+    `shapes` numbers the first of all tables that differ by whole words, the same in every thread.
     """
 
     bits: int
@@ -34,12 +38,17 @@ class Accesses:
     items: tuple[tuple[int, ...], ...]
     steps: tuple[int, ...]
     same: dict[int, int]
+    shapes: tuple[int, ...]
     rows: RowSide | None = None
 
     @property
     def bytes(self) -> int:
         """Bytes per lane of one access."""
         return self.bits // 8
+
+    def conflict_free(self, machine: WarpMachine, access: str) -> bool:
+        """Whether no access, `load` or `store`, has a bank conflict: what differs by whole words is alike."""
+        return conflict_free(self.tables[list(self.shapes)], self.bytes, machine, access)
 
 
 class Columns:
@@ -83,7 +92,11 @@ class Columns:
         if any(-1 in row for row in rows):
             return None
         tables = self.table[[item for _, item in begins]] // 8
-        return Accesses(bits, tables, tuple(rows), tuple(self.times[item] for _, item in begins), self.same)
+        shapes: dict[tuple[int, int], int] = {}
+        for number, ((_, shape, start), _) in enumerate(begins):
+            shapes.setdefault((shape, start % REGISTER_BITS), number)
+        steps = tuple([time for (time, _, _), _ in begins])
+        return Accesses(bits, tables, tuple(rows), steps, self.same, tuple(shapes.values()))
 
 
 def find_accesses(

@@ -84,18 +84,19 @@ def plan_addresses(tables: Sequence[NDArray[np.int64]]) -> Addresses:
     values: list[ThreadValue] = []
     known: dict[tuple[str, bytes], int] = {}
     uses = []
-    for table in tables:
-        start = int(table[0])
-        moved, flipped = table - start, table ^ start
-        support = int(np.bitwise_or.reduce(flipped))
+    every = np.asarray(tables)
+    moves, flips = every - every[:, :1], every ^ every[:, :1]
+    supports = np.bitwise_or.reduce(flips, axis=1).tolist()
+    rows = zip(every[:, 0].tolist(), moves, flips, supports, moves.min(axis=1).tolist(), strict=True)
+    for start, moved, flipped, support, least in rows:
         constant = start & support
-        if moved.min() >= 0 and ("moved", moved.tobytes()) in known:
+        if least >= 0 and ("moved", moved.tobytes()) in known:
             uses.append((known["moved", moved.tobytes()], 0, start))
         elif ("flipped", flipped.tobytes()) in known:
             uses.append((known["flipped", flipped.tobytes()], constant, start & ~support))
         else:
             number = len(values)
-            if moved.min() < 0 or _flips(flipped):
+            if least < 0 or _flips(flipped):
                 values.append(_value(flipped))
                 uses.append((number, constant, start & ~support))
             else:

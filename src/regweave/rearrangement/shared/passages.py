@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, find_accesses
 from regweave.rearrangement.shared.addressing import Addresses, plan_addresses
-from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.matrix_rows import RowSide, as_rows, has_matrices
 from regweave.rearrangement.shared.swizzles import arrange
 from regweave.rearrangement.tuples import row_moves
@@ -53,23 +52,31 @@ class Passage:
         """The addresses of the stores, then of the loads."""
         return plan_addresses([*self.stores.tables, *self.loads.tables])
 
+    def _address_work(self) -> int:
+        return self.addresses.operations
+
     def conflict_free(self, machine: WarpMachine) -> bool:
         """Whether no access has a bank conflict."""
-        return conflict_free(self.stores.tables, self.stores.bytes, machine, "store") and conflict_free(
-            self.loads.tables, self.loads.bytes, machine, "load"
-        )
+        return self.stores.conflict_free(machine, "store") and self.loads.conflict_free(machine, "load")
 
-    def instructions(self, relation: Relation, tuples: tuple[int, int] = (1, 1)) -> int:
-        """About how many instructions it takes, to choose among several.
+    def instructions(
+        self, relation: Relation, tuples: tuple[int, int] = (1, 1), most: int | None = None
+    ) -> int | None:
+        """About how many instructions it takes, to choose among several; None for more than `most`.
 
         Registers stand in tuples of these sizes on the two sides.
         """
+        count = len(self.stores.items) + len(self.loads.items)
         sides = [(self.loads, tuples[1])]
         if relation.packing is None:
             sides.append((self.stores, tuples[0]))
         unit = relation.destination.element_type.bits
-        parts = sum(_part_work(side, unit, size) for side, size in sides)
-        return len(self.stores.items) + len(self.loads.items) + self.addresses.operations + parts
+        # what takes longest to find comes last
+        for work in (*(partial(_part_work, side, unit, size) for side, size in sides), self._address_work):
+            if most is not None and count > most:
+                return None
+            count += work()
+        return count
 
 
 class Choice:
@@ -89,7 +96,11 @@ class Choice:
 
     def offer(self, passage: Passage) -> None:
         """Take this one if it is better."""
-        score = passage.instructions(self.relation, self.tuples), passage.bytes
+        most = None if self.best is None else self._score[0]
+        count = passage.instructions(self.relation, self.tuples, most)
+        if count is None:
+            return
+        score = count, passage.bytes
         if (self.best is None or score < self._score) and passage.conflict_free(self.machine):
             self.best, self._score = passage, score
 
@@ -117,7 +128,7 @@ def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *
     source = relation.source if stored is None else stored.layout
     destination = relation.destination if taken is None else taken.layout
     rows = "store" if stored else "load" if taken else None
-    wanted = stored_items(source.table)
+    wanted, scope = stored_items(source.table), barrier_scope(relation, machine)
     for way in arrange(
         source, destination, machine, packed=relation.packing is not None, grouped=grouped, rows=rows,
         hopeless=lambda store, load: choice.hopeless(
@@ -130,7 +141,6 @@ def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *
             sides.append(find_accesses(addresses, bits, unit, items, way.steps[layout.table[0]]))
         if sides[0] is not None and sides[1] is not None and _in_order(sides, (stored, taken)):
             stores, loads = replace(sides[0], rows=stored), replace(sides[1], rows=taken)
-            scope = barrier_scope(relation, machine)
             choice.offer(make_passage(relation, way.kind, stores, loads, scope, int(way.steps.max()) + 1))
 
 
@@ -158,12 +168,15 @@ def make_passage(
 def barrier_scope(relation: Relation, machine: WarpMachine) -> str:
     """Who waits for whom: the warp if every warp keeps to itself, else the block."""
     warps = np.arange(relation.lanes)[:, None] // machine.lanes
+    if not (relation.peers // machine.lanes == warps).all():
+        return "block"
+    if relation.source.bijective:
+        return "warp"
     table = relation.source.table
     first, last = np.full(relation.source.elements, relation.lanes), np.zeros(relation.source.elements, int)
     np.minimum.at(first, table, warps)
     np.maximum.at(last, table, warps)  # warps that hold one element store it in one place
-    own = (relation.peers // machine.lanes == warps).all() and (first == last).all()
-    return "warp" if bool(own) else "block"
+    return "warp" if bool((first == last).all()) else "block"
 
 
 def stored_items(table: NDArray[np.int64]) -> list[int]:

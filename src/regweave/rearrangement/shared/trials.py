@@ -18,7 +18,6 @@ import numpy as np
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
-from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.passages import (
     WORD,
     Choice,
@@ -37,12 +36,12 @@ _ENOUGH = 4  # passages to choose from
 
 def trial_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
     """The best of the first passages without bank conflicts; None where they remain in all trials."""
-    choice, found = Choice(relation, machine), 0
+    choice, found, scope = Choice(relation, machine), 0, barrier_scope(relation, machine)
     for kind, sent, taken in _trials(relation, machine):
         stores = _widest(sent, relation, machine, "store")
         loads = None if stores is None else _widest(taken, relation, machine, "load")
         if stores is not None and loads is not None:
-            choice.offer(make_passage(relation, kind, stores, loads, barrier_scope(relation, machine)))
+            choice.offer(make_passage(relation, kind, stores, loads, scope))
             found += 1
         if found == _ENOUGH:
             break
@@ -76,7 +75,7 @@ def _widest(
     columns = Columns(over)
     for bits in (width for width in machine.shared_access_bits if width >= unit):
         found = columns.accesses(bits, unit)
-        if found is not None and conflict_free(found.tables, found.bytes, machine, access):
+        if found is not None and found.conflict_free(machine, access):
             return found
     return None
 
