@@ -6,7 +6,7 @@ import pytest
 
 from regweave.benchmarks import SEAM_CASES, compare_seams
 from regweave.cli import main
-from regweave.devices import cuda
+from regweave.devices import cuda, hip
 from regweave.errors import DeviceError
 from regweave.views import plain, seams_table
 
@@ -38,7 +38,8 @@ def test_the_table_says_what_was_missed():
     assert "nothing is exchanged" in text
 
 
-def test_without_a_compiler(monkeypatch):
-    monkeypatch.setattr(cuda, "unsupported_reason", lambda: "no compiler here")
+@pytest.mark.parametrize(("compiler", "machine"), [(cuda, "sm_80"), (hip, "gfx942")])
+def test_without_a_compiler(monkeypatch, compiler, machine):
+    monkeypatch.setattr(compiler, "unsupported_reason", lambda: "no compiler here")
     with pytest.raises(DeviceError, match="no compiler here"):
-        compare_seams()
+        compare_seams([case for case in SEAM_CASES if case.machine == machine])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regweave.benchmarks.seam_kernels import SEAM_CASES, SeamCase, compare_seams
-from regweave.devices import cuda
+from regweave.devices import cuda, hip
 from regweave.emitters import emit
 from regweave.errors import InputError, UnsupportedError
 from regweave.kernels.seams import seam_kernel
@@ -75,6 +75,11 @@ def check(kernel, *, activation=False):
         ("v_mfma_f32_16x16x4_f32", "gfx942", "A", ["swap", "exchange"]),
         ("v_mfma_f32_16x16x4_f32", "gfx942", "B", ["fold", "consumer"]),
         ("v_mfma_f64_16x16x4_f64", "gfx90a", "A", ["swap"]),
+        ("v_mfma_i32_16x16x16_i8", "gfx90a", "A", ["swap", "exchange", "shared"]),
+        ("v_mfma_i32_16x16x32_i8", "gfx942", "B", ["fold", "swap", "exchange"]),
+        ("v_mfma_f32_16x16x32_f16", "gfx950", "B", ["fold", "exchange"]),
+        ("v_wmma_f32_16x16x16_f16", "gfx1100", "A", ["exchange", "shared"]),
+        ("v_wmma_f32_16x16x16_f16_gfx12", "gfx1200", "B", ["fold", "swap"]),
     ],
 )
 def test_two_products(instruction, machine, operand, strategies):
@@ -167,8 +172,18 @@ def test_folds_and_swaps_take_no_more_instructions_than_exchanges(case):
     assert row["instructions"]["fold"] < row["instructions"]["exchange"]
 
 
+@pytest.mark.skipif(hip.unsupported_reason() is not None, reason=str(hip.unsupported_reason()))
+@pytest.mark.parametrize("machine", ["gfx90a", "gfx942", "gfx950", "gfx1200"])
+def test_swaps_on_amd_take_no_more_instructions_than_exchanges(machine):
+    document = compare_seams([case for case in SEAM_CASES if case.machine == machine][:1])
+    assert document["reached"], document["rows"]
+    (row,) = document["rows"]
+    assert row["instructions"]["swap"] < row["instructions"]["exchange"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(cuda.unsupported_reason() is not None, reason=str(cuda.unsupported_reason()))
+@pytest.mark.skipif(hip.unsupported_reason() is not None, reason=str(hip.unsupported_reason()))
 def test_all_kernels_of_all_targets():
     document = compare_seams()
     assert document["reached"], [row for row in document["rows"] if row["missed"]]

@@ -1,7 +1,7 @@
 """Folds and swaps judged in whole kernels: all instructions of load, multiply, seam, multiply, store.
 
     >>> compare_seams(SEAM_CASES[:1])["rows"][0]["instructions"]
-    {'fold': 54, 'swap': 64, 'exchange': 78, 'shared': 75}
+    {'fold': 53, 'swap': 58, 'exchange': 77, 'shared': 62}
 
 What a fold or a swap saves at the seam it may pay back in the loads of the next operand and in moves. So the
 kernels are compiled, and neither may take more instructions than the same kernel with an exchange;
@@ -12,15 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
-from regweave.devices import cuda
+from regweave.devices import cuda, hip
 from regweave.emitters import emit
 from regweave.errors import DeviceError, UnsupportedError
 from regweave.kernels.seams import SeamKernel, seam_kernel
+from regweave.machines.catalogue import find_machine
 
 _WAYS = ("identity", "fold", "swap", "exchange", "shared")
 _JUDGED = ("fold", "swap")
+_AMD = {
+    "gfx90a": (
+        "v_mfma_f32_32x32x8_f16",
+        "v_mfma_f32_16x16x16_f16",
+        "v_mfma_f32_16x16x4_f32",
+        "v_mfma_f32_32x32x2_f32",
+        "v_mfma_i32_16x16x16_i8",
+        "v_mfma_f64_16x16x4_f64",
+    ),
+    "gfx942": (
+        "v_mfma_f32_32x32x8_f16",
+        "v_mfma_f32_16x16x16_f16",
+        "v_mfma_f32_16x16x4_f32",
+        "v_mfma_i32_16x16x32_i8",
+        "v_mfma_f32_16x16x32_fp8_fp8",
+    ),
+    "gfx950": ("v_mfma_f32_16x16x32_f16", "v_mfma_f32_32x32x16_f16", "v_mfma_i32_16x16x64_i8"),
+    "gfx1100": ("v_wmma_f32_16x16x16_f16", "v_wmma_i32_16x16x16_iu8"),
+    "gfx1200": ("v_wmma_f32_16x16x16_f16_gfx12", "v_wmma_i32_16x16x16_iu8_gfx12"),
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +70,8 @@ def _cases() -> tuple[SeamCase, ...]:
         cases += [SeamCase(s8, machine, operand) for operand in "AB"]
         cases.append(SeamCase("mma.m8n8k4.f64", machine))
     cases += [SeamCase("mma.m16n8k8.f64", "sm_90a"), SeamCase("mma.m16n8k32.e4m3", "sm_120")]
+    for machine, instructions in _AMD.items():
+        cases += [SeamCase(instruction, machine, operand) for instruction in instructions for operand in "AB"]
     return tuple(cases)
 
 
@@ -59,11 +83,13 @@ def compare_seams(
 ) -> dict[str, Any]:
     """Compile every kernel with every strategy that applies, and count its instructions.
 
-    Each row has `missed`, the strategies that take more than the exchange. DeviceError without a compiler.
+    Each row has `missed`, the strategies that take more than the exchange. DeviceError without the compiler
+    that a case needs.
     """
-    reason = cuda.unsupported_reason()
-    if reason is not None:
-        raise DeviceError(reason, where="bench seams")
+    for compiler in dict.fromkeys(_compiler(case.machine) for case in cases):
+        reason = compiler.unsupported_reason()
+        if reason is not None:
+            raise DeviceError(reason, where="bench seams")
     rows = []
     for case in cases:
         say(case.name)
@@ -94,5 +120,11 @@ def _kernel(case: SeamCase, way: str) -> SeamKernel | None:
 
 
 def _instructions(kernel: SeamKernel, machine: str) -> int:
-    (listing,) = cuda.inspect(emit(kernel.program, "cuda"), machine, kernel.program.name)
+    compiler = _compiler(machine)
+    language = "hip" if compiler is hip else "cuda"
+    (listing,) = compiler.inspect(emit(kernel.program, language), machine, kernel.program.name)
     return len(listing)
+
+
+def _compiler(machine: str) -> ModuleType:
+    return hip if find_machine(machine).family == "amd" else cuda
