@@ -66,9 +66,19 @@ def test_conditions(arguments, folds, capfd):
     assert not folds or document["instructions"] == 0
 
 
+def test_the_next_operand(capfd):
+    loaded = ["rearrange", C, A, "--next-operand", "shared:n", "--result-free", "--json"]
+    assert main(loaded) == 0
+    load = json.loads(capfd.readouterr().out)["next_load"]
+    assert (load["place"], load["along"]) == ("shared", "n")
+    assert main(["rearrange", C, A, "--next-operand", "global"]) == 0
+    assert "neighbours along k: 2 loads of 8 bytes, " in capfd.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
+        ([C, A, "--next-operand", "glob"], 2, "nearest:  global"),
         ([C, "mma.m16n8k8.tf32:Q"], 2, "nearest:"),
         ([C, A, "--machine", "sm_8"], 2, "unknown machine 'sm_8'"),
         ([C, A, "--machine", "sm_75"], 3, "one of sm_80"),

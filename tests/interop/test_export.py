@@ -14,7 +14,7 @@ from regweave.devices import cuda, hip, opencl
 from regweave.interop import export_plan
 from regweave.interop.probes import plan_probes
 from regweave.layouts import Layout
-from regweave.rearrangement import Conditions
+from regweave.rearrangement import Conditions, NextOperand
 
 PAIRS = {
     "tf32 fold": ("mma.m16n8k8.tf32:C", "mma.m16n8k8.tf32:A", "sm_80", "fold"),
@@ -121,6 +121,19 @@ def test_a_left_fold_permutes_the_product_before(run_c, tmp_path):
     weights = np.arange(16).reshape(2, 8)
     assert permute(weights).tolist() == weights[:, list(plan.producer_order)].tolist()
     assert run_c(tmp_path, one(paths, "_selftest.c"))[0] == 0
+
+
+def test_a_fold_on_both_sides_permutes_both_products(run_c, tmp_path):
+    conditions = Conditions(producer_free=True, next_operand=NextOperand())
+    plan = regweave.rearrange("mma.m16n8k32.s8:C", "mma.m16n8k32.s8:A", "sm_80", conditions=conditions)
+    assert plan.chosen.name == "fold (both)"
+    paths = plan.export(tmp_path)
+    before, after = (one(paths, ending) for ending in ("_before_weights.py", "_both_weights.py"))
+    first, second = np.random.default_rng(1).integers(-9, 9, (2, 32, 32))
+    # columns of the first and rows of the second come in orders that the relation of the seam undoes
+    columns = runpy.run_path(str(before))["permute_weights"](first)
+    rows = runpy.run_path(str(after))["permute_weights"](second)
+    assert (columns[:, list(plan.chosen.fold.permutation)] @ rows == first @ second).all()
 
 
 def inlined(paths, ending):

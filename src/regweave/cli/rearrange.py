@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regweave.cli.names import LayoutName, MachineName, StrategyName, TargetName, read_layout
 from regweave.cli.output import print_document, talk_console
+
+if TYPE_CHECKING:
+    from regweave.rearrangement import NextOperand
 
 
 def rearrange_command(
@@ -31,6 +35,8 @@ def rearrange_command(
     block: int | None = None,
     producer_free: bool = False,
     swap_allowed: bool = False,
+    next_operand: str | None = None,
+    result_free: bool = False,
     json: bool = False,
 ) -> None:
     """Show how data moves between the registers of a warp from one layout to another.
@@ -67,6 +73,12 @@ def rearrange_command(
         The product before can compute its columns in another order.
     swap_allowed:
         Either product may be computed transposed.
+    next_operand:
+        Where the next product's other operand is loaded from when the kernel runs, global or shared memory,
+        and along which of k and n neighbours lie side by side: global:k, shared:n, ...; without this it is
+        weights that are laid out beforehand.
+    result_free:
+        The next product may compute its n in another order (with next_operand).
     json:
         Print the plan as one JSON document on stdout.
     """
@@ -79,6 +91,7 @@ def rearrange_command(
         work_between=work_between,
         producer_free=producer_free,
         swap_allowed=swap_allowed,
+        next_operand=_next_operand(next_operand, result_free=result_free),
     )
     plan = rearrange(
         read_layout(source), read_layout(destination), machine, strategy, tile=tile, conditions=conditions
@@ -92,3 +105,13 @@ def rearrange_command(
         sys.stdout.write(plan.emit(emit))
     elif out is None:
         sys.stdout.write(plan.draw())
+
+
+def _next_operand(text: str | None, *, result_free: bool) -> NextOperand | None:
+    """`PLACE` or `PLACE:AXIS`."""
+    from regweave.rearrangement import NextOperand
+
+    if text is None:
+        return None
+    place, _, along = text.partition(":")
+    return NextOperand(place, along or "k", result_free=result_free)

@@ -48,9 +48,10 @@ def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     if plan.fold is not None:
         files[f"{name}_weights.h"] = c_text(name, plan.fold, words, _NEXT)
         files[f"{name}_weights.py"] = numpy_text(plan.fold, 0, words, _NEXT)
-    elif plan.producer_order is not None:
-        files[f"{name}_weights.h"] = c_text(name, plan.producer_order, words, _BEFORE)
-        files[f"{name}_weights.py"] = numpy_text(plan.producer_order, 1, words, _BEFORE)
+    if plan.producer_order is not None:
+        before = name if plan.fold is None else f"{name}_before"
+        files[f"{before}_weights.h"] = c_text(before, plan.producer_order, words, _BEFORE)
+        files[f"{before}_weights.py"] = numpy_text(plan.producer_order, 1, words, _BEFORE)
     files[f"{name}_selftest.c"] = simulated_text(program, probes, words)
     if gpu:
         files[f"{name}_selftest.cu"] = device_text(program, probes, words, f"{name}.h")
