@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
     from regweave.convolution import Conv2d, conv2d, unroll_rows
     from regweave.engine import fuse
+    from regweave.images import image_gemm, patches
     from regweave.rearrangement import chain_layouts, layout, rearrange
 
 __version__ = "0.1.0"
@@ -51,7 +52,9 @@ __all__ = [
     "conv2d",
     "fuse",
     "gemm",
+    "image_gemm",
     "layout",
+    "patches",
     "rearrange",
     "unroll_rows",
 ]
@@ -60,6 +63,7 @@ _LAZY = {
     "cascades": ("cascade", "gemm"),
     "convolution": ("Conv2d", "conv2d", "unroll_rows"),
     "engine": ("fuse",),
+    "images": ("image_gemm", "patches"),
     "rearrangement": ("chain_layouts", "layout", "rearrange"),
 }
 __getattr__ = lazy_names(__name__, **_LAZY)

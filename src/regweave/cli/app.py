@@ -29,6 +29,7 @@ EPILOGUE = """Examples:
     regweave layout mma.m16n8k8.tf32:C --where 9 2
     regweave machine sm_90a
     regweave asm kernel.rws --machine gfx906 -o kernel.co
+    regweave image photo.jpg --op sepia -o old.jpg
     regweave bench cascade
     regweave doctor
 
@@ -85,6 +86,17 @@ VERBS = {
     regweave asm scale.rws --machine gfx942 -o scale.co --map scale.svg
     regweave asm scale.rws --trace
     regweave asm gemm.py --machine gfx90a --json
+""",
+    ),
+    "image": (
+        "Multiply an image's pixels or patches by a matrix: colours, filter banks, your own.",
+        """Examples:
+
+    regweave image photo.jpg --op sepia -o old.jpg
+    regweave image photo.png --op mine.txt -o out.png --json
+    regweave image photo.jpg --op gabor -o responses.png
+    regweave image photo.jpg --op dct8 --stride 8 -o 'plane-{}.png'
+    regweave image small.png --op grey -o grey.png --machine gfx906 --precision i8
 """,
     ),
     "bench": (

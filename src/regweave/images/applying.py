@@ -1,0 +1,141 @@
+"""An operation on a picture, and where its results go: what `regweave image` does between its two files.
+
+    outcome = apply_operation(read_image("photo.jpg"), operation("sepia"))
+    write_outcome("photo-sepia.jpg", outcome)
+
+One or three results per pixel are a picture again, with the alpha of the first. Others (a bank of filters, a
+matrix of more rows) are planes of floats, and are written as
+
+    name.npy             the numbers, [height, width, planes]
+    name.tif             one page of floats per plane
+    name-{}.png          one picture per plane; {} becomes its number
+    name.png, .jpg ...   a contact sheet, all planes in one picture
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from regweave.errors import InputError
+from regweave.files import write_bytes
+from regweave.images.deep_tiff import write_pages
+from regweave.images.files import Picture, check_folder, check_target, keeps_alpha, write_image
+from regweave.images.operations import Operation
+from regweave.images.planes import contact_sheet, show_planes
+from regweave.images.product import ImageProduct, Progress, image_gemm
+from regweave.images.windows import filter_bank
+from regweave.values import frozen
+
+_COLOURS = 3
+
+
+@frozen(eq=False)
+class Outcome:
+    """What an operation made of a picture: a `picture`, or None and `planes` [height, width, N] of f32, with
+    the machine, the device and the precision of the product."""
+
+    picture: Picture | None
+    planes: np.ndarray
+    product: ImageProduct
+
+
+def apply_operation(
+    picture: Picture,
+    operation: Operation,
+    *,
+    stride: int = 1,
+    machine: str = "cpu",
+    precision: str = "f32",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Apply it to the colours; a grey picture counts as three equal colours where three are wanted.
+
+    `stride` is for banks of filters. InputError for other numbers of channels, and as of `image_gemm`.
+    """
+    pixels = picture.pixels
+    if operation.bank:
+        product = filter_bank(
+            pixels,
+            operation.matrix,
+            stride=stride,
+            machine=machine,
+            precision=precision,
+            threads=threads,
+            progress=progress,
+        )
+        return Outcome(None, product.pixels, product)
+    if stride != 1:
+        raise InputError(
+            f"a stride of {stride} for single pixels", where="stride", expected="a bank of filters"
+        )
+    matrix = operation.for_range(picture.most)
+    if pixels.shape[2] == 1 and matrix.shape[1] in (_COLOURS, _COLOURS + 1):
+        pixels = np.repeat(pixels, _COLOURS, axis=2)
+    if matrix.shape[1] not in (pixels.shape[2], pixels.shape[2] + 1):
+        raise InputError(
+            f"{operation.name!r} has {matrix.shape[1]} columns, the picture {pixels.shape[2]} channels",
+            expected=f"{pixels.shape[2]} columns, or {pixels.shape[2] + 1} with a constant",
+        )
+    whole = len(matrix) in (1, _COLOURS)
+    product = image_gemm(
+        pixels,
+        matrix,
+        machine=machine,
+        precision=precision,
+        result="image" if whole else None,
+        threads=threads,
+        progress=progress,
+    )
+    made = Picture(product.pixels, picture.alpha, picture.profile) if whole else None
+    return Outcome(made, product.pixels, product)
+
+
+def check_outcome(path: str | Path, operation: Operation) -> None:
+    """InputError if the outcome of an operation cannot be written there, before work begins."""
+    path = Path(path)
+    if path.suffix.lower() == ".npy":
+        check_folder(path)
+    else:
+        check_target(path)
+    if "{}" in path.name and not operation.bank and len(operation.matrix) in (1, _COLOURS):
+        raise InputError(
+            f"{operation.name!r} makes one picture", where=str(path), fix="leave {} out of the file's name"
+        )
+
+
+def write_outcome(path: str | Path, outcome: Outcome) -> list[Path]:
+    """Write what an operation made; the files, in order of the planes where there are several."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        data = io.BytesIO()
+        np.save(data, outcome.planes)
+        write_bytes(path, data.getvalue())
+        return [path]
+    if outcome.picture is not None:
+        write_image(path, outcome.picture)
+        return [path]
+    count = outcome.planes.shape[2]
+    if "{}" in path.name:
+        digits = len(str(count - 1))
+        paths = [path.with_name(path.name.replace("{}", f"{n:0{digits}}")) for n in range(count)]
+        for own, plane in zip(paths, show_planes(outcome.planes), strict=True):
+            write_image(own, Picture(plane[..., None]))
+        return paths
+    if ending in (".tif", ".tiff"):
+        write_bytes(path, write_pages([outcome.planes[..., n] for n in range(count)]))
+        return [path]
+    write_image(path, Picture(contact_sheet(show_planes(outcome.planes))[..., None]))
+    return [path]
+
+
+def loses_alpha(path: str | Path, outcome: Outcome) -> bool:
+    """Whether the file's format has no place for the picture's alpha."""
+    made = outcome.picture
+    return (
+        made is not None and made.alpha is not None and Path(path).suffix != ".npy" and not keeps_alpha(path)
+    )

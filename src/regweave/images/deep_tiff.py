@@ -1,0 +1,80 @@
+"""TIFF files of more than 8 bits per channel in colour, or with alpha, and of several pages: by tifffile.
+
+Pillow takes 16-bit colour for 8 bits and knows no 16-bit grey with alpha.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regweave.errors import InputError
+from regweave.images.packages import optional_module
+
+_HEADS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_BITS_TAG, _ORIENTATION_TAG = 258, 274
+_MOST_CHANNELS = 4
+
+
+def is_tiff(data: bytes) -> bool:
+    """Whether a file's content begins as a TIFF."""
+    return data[:4] in _HEADS
+
+
+def is_deep(image: Any) -> bool:
+    """Whether a TIFF that Pillow has opened is one that it would make 8 bits of."""
+    bits = image.tag_v2.get(_BITS_TAG, (1,))
+    return len(bits) > 1 and max(bits) > 8
+
+
+def read_deep_tiff(data: bytes) -> tuple[np.ndarray, int, bytes | None]:
+    """The first page: pixels [height, width(, channels)], the EXIF orientation, the colour profile.
+
+    InputError for types and numbers of channels that no picture has here, and unknown compressions.
+    """
+    tifffile = optional_module("tifffile", "tifffile")
+    try:
+        with tifffile.TiffFile(io.BytesIO(data)) as file:
+            page = file.pages[0]
+            pixels = page.asarray()
+            tag, profile = page.tags.get(_ORIENTATION_TAG), page.iccprofile
+            orientation = 1 if tag is None else int(tag.value)
+    except ImportError:  # a compression that needs a further package
+        raise InputError(
+            "a TIFF whose compression cannot be read", fix="write it uncompressed, or pip install imagecodecs"
+        ) from None
+    except (tifffile.TiffFileError, IndexError, KeyError) as error:
+        raise InputError(f"a damaged TIFF: {error}") from None
+    if pixels.ndim == 3 and pixels.shape[2] > _MOST_CHANNELS >= pixels.shape[0]:
+        pixels = pixels.transpose(1, 2, 0)  # planes apart
+    channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    known = pixels.dtype in (np.uint8, np.uint16, np.float32)
+    if not known or pixels.ndim not in (2, 3) or channels > _MOST_CHANNELS:
+        raise InputError(
+            f"a TIFF of {pixels.dtype} pixels of shape {list(pixels.shape)}",
+            expected="grey or colour of 8 or 16 bits, or of f32",
+        )
+    return pixels, orientation, profile
+
+
+def write_pages(pages: Sequence[np.ndarray], profile: bytes | None = None) -> bytes:
+    """A TIFF with a page for each array [height, width] or [height, width, channels], deflated."""
+    tifffile = optional_module("tifffile", "tifffile")
+    out = io.BytesIO()
+    with tifffile.TiffWriter(out) as writer:
+        for page in pages:
+            channels = page.shape[2] if page.ndim == 3 else 1
+            writer.write(
+                page,
+                photometric="rgb" if channels >= 3 else "minisblack",
+                planarconfig="contig" if page.ndim == 3 else None,
+                extrasamples=["unassalpha"] if channels in (2, 4) else None,
+                compression="zlib",
+                iccprofile=profile,
+                metadata=None,
+                contiguous=False,
+            )
+    return out.getvalue()

@@ -1,0 +1,134 @@
+"""Image products on this CPU: the colour kernel for small matrices, the GEMM for large ones, in bands.
+
+A band is as many rows as keep what stands between (pixels as f32, sums) in a few megabytes, so that an image
+of any size needs little memory beside itself and its result.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from regweave.cascades import gemm, thread_count
+from regweave.cascades.device import choose_machine
+from regweave.cascades.threads import run_each
+from regweave.devices import cpu
+from regweave.images.precision import quantise
+from regweave.images.product import Progress, finish
+from regweave.kernels.colours import MOST_CHANNELS, ColourArguments, Colours, colour_kernel
+from regweave.machines.x86 import VectorMachine
+
+_NAMES = {np.dtype(np.uint8): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float32): "f32"}
+#: Bytes that a band's pixels and sums take in f32, and pixels that are worth a thread of their own.
+_BAND_BYTES, _PART_PIXELS = 8 << 20, 1 << 16
+#: Products of int8 steps and pixels are exact in f32 up to here.
+_EXACT = 1 << 24
+
+
+def multiply(
+    pixels: np.ndarray,
+    factors: np.ndarray,
+    constants: np.ndarray | None,
+    precision: str,
+    wanted: np.dtype,
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[np.ndarray, str]:
+    """The product and the device's name; the arguments are checked."""
+    count, machine = thread_count(threads), choose_machine()
+    device = f"cpu ({machine.name if machine else 'portable'})"
+    rows = np.ascontiguousarray(pixels).reshape(-1, pixels.shape[-1])
+    shape = (*pixels.shape[:-1], len(factors))
+    small = max(factors.shape) <= MOST_CHANNELS and precision == "f32"
+    if machine is not None and small and len(rows):
+        found = _colours(rows, factors, constants, wanted, machine, count)
+        if progress is not None:
+            progress(len(rows), len(rows))
+    else:
+        found = _bands(rows, factors, constants, precision, wanted, count, progress)
+    return found.reshape(shape), device
+
+
+def _bands(
+    rows: np.ndarray,
+    factors: np.ndarray,
+    constants: np.ndarray | None,
+    precision: str,
+    wanted: np.dtype,
+    threads: int,
+    progress: Progress | None,
+) -> np.ndarray:
+    """Band by band as a GEMM in f32, of numbers that were rounded to the precision before."""
+    results, channels = factors.shape
+    found = np.empty((len(rows), results), wanted)
+    quantised = quantise(factors) if precision == "i8" else None
+    if precision == "f16":
+        factors = factors.astype(np.float16).astype(np.float32)
+    if quantised is not None:
+        factors = quantised.steps.astype(np.float32)
+    turned = np.ascontiguousarray(factors.T)
+    band = max(1, _BAND_BYTES // (4 * (channels + results)))
+    for start in range(0, len(rows), band):
+        part = rows[start : start + band]
+        if quantised is not None:
+            # 255 * 127 per product: so many channels at a time are exact
+            most = _EXACT // (255 * 127)
+            whole = np.zeros((len(part), results), np.float64)
+            for k in range(0, channels, most):
+                whole += gemm(part[:, k : k + most].astype(np.float32), turned[k : k + most], threads=threads)
+            sums = (whole * quantised.scale).astype(np.float32)
+            sums = sums if constants is None else sums + constants
+        else:
+            if precision == "f16":
+                part = part.astype(np.float16)
+            sums = gemm(part.astype(np.float32, copy=False), turned, constants, threads=threads)
+        found[start : start + band] = finish(sums, wanted)
+        if progress is not None:
+            progress(min(start + band, len(rows)), len(rows))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _loaded(colours: Colours, machine: VectorMachine) -> cpu.Function:
+    return cpu.load_made(lambda: colour_kernel(colours, machine), repr(colours), machine)
+
+
+def _colours(
+    rows: np.ndarray,
+    factors: np.ndarray,
+    constants: np.ndarray | None,
+    wanted: np.dtype,
+    machine: VectorMachine,
+    threads: int,
+) -> np.ndarray:
+    """The colour kernel on whole vectors of pixels, and on the rest in memory that ends with one."""
+    results, channels = factors.shape
+    kernel = _loaded(Colours(channels, results, _NAMES[rows.dtype], _NAMES[wanted]), machine)
+    column = np.zeros(results, np.float32) if constants is None else constants
+    matrix = np.ascontiguousarray(np.concatenate([factors, column[:, None]], axis=1), np.float32)
+    found = np.empty((len(rows), results), wanted)
+    lanes = machine.lanes
+    tiles, rest = divmod(len(rows), lanes)
+    parts = min(4 * threads, max(1, tiles * lanes // _PART_PIXELS)) if threads > 1 else 1
+    edges = [tiles * part // parts for part in range(parts + 1)]
+    jobs = [
+        (rows[first * lanes :], found[first * lanes :], last - first)
+        for first, last in pairwise(edges)
+        if last > first
+    ]
+    if rest:
+        end, tail = np.zeros((lanes, channels), rows.dtype), np.empty((lanes, results), wanted)
+        end[:rest] = rows[tiles * lanes :]
+        jobs.append((end, tail, 1))
+    blocks = (ColourArguments * len(jobs))(
+        *(
+            ColourArguments(source.ctypes.data, target.ctypes.data, matrix.ctypes.data, count)
+            for source, target, count in jobs
+        )
+    )
+    run_each(kernel.address, blocks, threads)
+    if rest:
+        found[tiles * lanes :] = jobs[-1][1][:rest]
+    return found

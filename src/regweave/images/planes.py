@@ -1,0 +1,44 @@
+"""Many results per pixel as pictures: what `regweave image` writes for a bank of filters.
+
+    show_planes(responses)             each plane as 8 bits, 0 in the middle of grey
+    contact_sheet(planes)              all planes in one picture, row by row
+
+A plane is scaled so that its largest magnitude becomes black or white; a plane without negative numbers goes
+from black to white.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from regweave.errors import InputError
+
+_GAP = 4
+
+
+def show_planes(responses: np.ndarray) -> np.ndarray:
+    """Responses [height, width, N] as N pictures [N, height, width] of 8 bits."""
+    if responses.ndim != 3:
+        raise InputError(f"the shape is {list(responses.shape)}", expected="[height, width, planes]")
+    shown = np.empty((responses.shape[2], *responses.shape[:2]), np.uint8)
+    for n in range(len(shown)):
+        plane = responses[..., n]
+        most = float(np.abs(plane).max(initial=0)) or 1.0
+        signed = bool((plane < 0).any())
+        scaled = 127.5 + plane * (127.5 / most) if signed else plane * (255 / most)
+        shown[n] = np.rint(scaled).astype(np.uint8)
+    return shown
+
+
+def contact_sheet(planes: np.ndarray) -> np.ndarray:
+    """N pictures [N, height, width] side by side in about as many rows as columns, white lines between."""
+    count, height, width = planes.shape
+    columns = min(count, max(1, round(math.sqrt(count * height / width))))
+    rows = -(-count // columns)
+    sheet = np.full((rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP), 255, np.uint8)
+    for n, plane in enumerate(planes):
+        top, left = n // columns * (height + _GAP), n % columns * (width + _GAP)
+        sheet[top : top + height, left : left + width] = plane
+    return sheet
