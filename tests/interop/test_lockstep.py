@@ -6,6 +6,7 @@ import pytest
 from regweave import UnsupportedError
 from regweave.interop.lockstep import lockstep_text
 from regweave.programs import OPCODES, Array, Memory, ProgramBuilder, run_program
+from regweave.programs.narrowing import NARROWINGS
 
 # words whose conversion is easily got wrong: ties, limits, subnormals, infinities, NaNs, integers at the edge
 HARD = [
@@ -54,12 +55,11 @@ def made(b, lanes):
     if lanes == 64:
         yield b.step("half_swap", (x,))
     floats = [b.step("number", (word,)) for word in (x, y)]
-    for opcode in ("pack_f16", "pack_bf16"):
-        yield b.step(opcode, floats)
-    for opcode in ("pack_s8", "pack_u8"):
-        yield b.step(opcode, (x, y, z))
-    for opcode in ("pack_e4m3", "pack_e5m2", "pack_e4m3fnuz", "pack_e5m2fnuz"):
-        yield b.step(opcode, (*floats, z))
+    for opcode, kind in NARROWINGS.items():
+        taken = floats if kind.taken == "f32" else (x, y)
+        yield b.step(opcode, (*taken, z) if kind.merges else taken)
+    for opcode in ("pack_low", "pack_high"):
+        yield b.step(opcode, (x, y))
     yield b.step("lane")
     yield b.step("bits", (floats[0],))
 

@@ -42,20 +42,29 @@ def test_values_move(source, destination, machine, strategy):
         ("bf16", "f32", ml_dtypes.bfloat16),
         ("e4m3", "f32", ml_dtypes.float8_e4m3fn),
         ("e5m2", "f32", ml_dtypes.float8_e5m2),
+        ("e3m2", "f32", ml_dtypes.float6_e3m2fn),
+        ("e2m3", "f32", ml_dtypes.float6_e2m3fn),
+        ("e2m1", "f32", ml_dtypes.float4_e2m1fn),
+        ("e2m1b8", "f32", ml_dtypes.float4_e2m1fn),
+        ("s16", "s32", np.int16),
+        ("u16", "s32", np.uint16),
         ("s8", "s32", np.int8),
         ("u8", "s32", np.uint8),
+        ("s4", "s32", ml_dtypes.int4),
+        ("u4", "s32", ml_dtypes.uint4),
     ],
 )
 def test_values_are_narrowed_on_the_way(dtype, numbers, kind):
     source = layout("mma.m16n8k32.s8:C").retype(numbers).repeat(1, 4)
-    plan = rearrange(source, layout("mma.m16n8k32.s8:A").retype(dtype), "sm_120", "lean")
+    plan = rearrange(source, layout("mma.m16n8k32.s8:A").retype(dtype), "sm_120a", "lean")
     rng = np.random.default_rng(5)
     if numbers == "f32":
-        tile = rng.normal(size=plan.source.shape, scale=40).astype(np.float32)
-        wanted = tile.astype(kind).astype(np.float32)
+        largest = float(ml_dtypes.finfo(kind).max)
+        tile = rng.normal(size=plan.source.shape, scale=min(40, largest / 3)).astype(np.float32)
+        wanted = np.clip(tile, -largest, largest).astype(kind).astype(np.float32)
     else:
         tile = rng.integers(-400, 400, plan.source.shape)
-        bounds = np.iinfo(kind)
+        bounds = ml_dtypes.iinfo(kind)
         wanted = np.clip(tile, bounds.min, bounds.max)
     found = plan.apply(tile_on(tile, plan.source))
     assert np.array_equal(found.astype(wanted.dtype), tile_on(wanted, plan.destination))
@@ -88,6 +97,30 @@ def test_types_without_special_values_are_narrowed(dtype, kind):
     assert np.array_equal(found, wanted, equal_nan=True)
     assert found[0, 3] == largest
     assert not np.signbit(found[0, 1])
+
+
+@pytest.mark.parametrize("half", ["lo", "hi"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_halves_that_have_registers_of_their_own_are_joined(dtype, half):
+    source = f"v_wmma_f16_16x16x16_f16:D@{dtype}_{half}^T"
+    plan = rearrange(source, f"v_wmma_f32_16x16x16_{dtype}:A", "gfx1100")
+    tile = np.random.default_rng(7).integers(-99, 99, plan.source.shape)
+    assert np.array_equal(plan.apply(tile_on(tile, plan.source)), tile_on(tile, plan.destination))
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "machine", "why"),
+    [
+        ("mma.m16n8k256.b1.xor:C", "mma.m16n8k256.b1.xor:A", "sm_80", r"for the kernel to say.*@b1"),
+        ("mma.m16n8k16.f16:C", "mma.m16n8k32.s8:A", "sm_80", r"takes a scale.*@s8"),
+        ("mma.m16n8k16.f16.f16:C", "mma.m16n8k8.tf32:A", "sm_80", r"wider elements would travel"),
+        ("mma.m16n8k16.f16.f16:C", "mma.m16n8k32.e4m3:A", "sm_120", r"share registers already.*@e4m3"),
+        ("mma.m8n8k4.f64:C", "mma.m16n8k8.tf32:A", "sm_80", r"no instruction does it"),
+    ],
+)
+def test_what_is_no_narrowing_says_why(source, destination, machine, why):
+    with pytest.raises(UnsupportedError, match=why):
+        rearrange(source, destination, machine)
 
 
 @pytest.mark.parametrize("strategy", ["shared", "exchange"])

@@ -41,6 +41,27 @@ def _bytes(conversion: str) -> Statement:
     return _assembly(text, "ffr")
 
 
+def _half_bytes(spread: bool) -> Statement:
+    """Two half-bytes below a third operand; `spread`, each in bits 2 to 5 of a byte of its own."""
+
+    def written(place: Place) -> tuple[list[str], list[str]]:
+        (low, high, above), (name,) = place.values, place.names
+        both = f"{name}_pair"
+        convert = "cvt.rn.satfinite.e2m1x2.f32 n, %2, %1; mov.b16 l, {n, 0}; mov.b32 %0, {l, 0};"
+        merged = f"{both} * 0x44u & 0x3c3cu, {above}, 0x5410u" if spread else f"{both}, {above}, 0x6540u"
+        return [
+            f"unsigned {both};",
+            f'asm("{{ .reg .b8 n; .reg .b16 l; {convert} }}" : "=r"({both}) : "f"({low}), "f"({high}));',
+            f"const unsigned {name} = __byte_perm({merged});",
+        ], [name]
+
+    return written
+
+
+def _integers(kind: str) -> Statement:
+    return _assembly(f"cvt.pack.sat.{kind}.s32.b32 %0, %2, %1, %3;", "rrr")
+
+
 def _block(place: Place) -> tuple[list[str], list[str]]:
     return [f"const unsigned {place.names[0]} = blockIdx.{place.step.symbol};"], [place.names[0]]
 
@@ -132,6 +153,8 @@ CUDA = Language(
         "number": call("__uint_as_float"),
         "rotate_right": lambda values, numbers: f"__funnelshift_r({values[0]}, {values[0]}, {values[1]})",
         "byte_permute": call("__byte_perm"),
+        "pack_low": lambda values, numbers: f"__byte_perm({values[0]}, {values[1]}, 0x5410u)",
+        "pack_high": lambda values, numbers: f"__byte_perm({values[0]}, {values[1]}, 0x7632u)",
         "maximum_f32": call("fmaxf"),
         "multiply_add_f32": call("fmaf"),
         "shuffle": lambda values, numbers: (
@@ -150,10 +173,14 @@ CUDA = Language(
         "transpose": _assembly("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;", "r"),
         "pack_f16": _halves("cvt.rn.f16.f32"),
         "pack_bf16": _halves("cvt.rn.bf16.f32"),
-        "pack_s8": _assembly("cvt.pack.sat.s8.s32.b32 %0, %2, %1, %3;", "rrr"),
-        "pack_u8": _assembly("cvt.pack.sat.u8.s32.b32 %0, %2, %1, %3;", "rrr"),
-        "pack_e4m3": _bytes("cvt.rn.satfinite.e4m3x2.f32"),
-        "pack_e5m2": _bytes("cvt.rn.satfinite.e5m2x2.f32"),
+        **{f"pack_{kind}16": _assembly(f"cvt.pack.sat.{kind}16.s32 %0, %2, %1;", "rr") for kind in "su"},
+        **{f"pack_{kind}": _integers(kind) for kind in ("s8", "u8", "s4", "u4")},
+        **{
+            f"pack_{kind}": _bytes(f"cvt.rn.satfinite.{kind}x2.f32")
+            for kind in ("e4m3", "e5m2", "e3m2", "e2m3")
+        },
+        "pack_e2m1": _half_bytes(spread=False),
+        "pack_e2m1b8": _half_bytes(spread=True),
         "matrix_load": _matrices("ldmatrix"),
         "matrix_store": _matrices("stmatrix"),
         "barrier": _barrier,

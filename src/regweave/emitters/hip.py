@@ -30,6 +30,7 @@ from regweave.emitters.language import (
 from regweave.emitters.memories import AccessTypes, memory_statements
 from regweave.emitters.products import matrix_statement
 from regweave.programs import Step, Value
+from regweave.programs.narrowing import NARROWINGS, Narrowing
 
 _VECTORS = """\
 #ifndef REGWEAVE_VECTORS
@@ -48,15 +49,15 @@ static __device__ __forceinline__ unsigned regweave_spread(unsigned x) {
 }
 #endif"""
 
-_INTEGERS = """\
+_WITHIN = """\
 #ifndef REGWEAVE_PACK_INTEGERS
 #define REGWEAVE_PACK_INTEGERS
-// two integers kept within bounds as the low bytes, the low half of `above` as the high half
+// two integers kept within bounds, side by side in fields of `bits`
 static __device__ __forceinline__ unsigned regweave_pack_integers(
-    int low, int high, unsigned above, int least, int most) {
-    low = low < least ? least : low > most ? most : low;
-    high = high < least ? least : high > most ? most : high;
-    return (low & 0xff) | (high & 0xff) << 8 | above << 16;
+    int low, int high, int least, int most, unsigned bits) {
+    low = __builtin_elementwise_min(__builtin_elementwise_max(low, least), most);
+    high = __builtin_elementwise_min(__builtin_elementwise_max(high, least), most);
+    return (low & ((1u << bits) - 1u)) | (high & ((1u << bits) - 1u)) << bits;
 }
 #endif"""
 
@@ -66,6 +67,15 @@ _FLOATS = """\
 // kept within bounds, as the conversion itself does not; a NaN stays one
 static __device__ __forceinline__ float regweave_within(float x, float most) {
     return x != x ? x : __builtin_amdgcn_fmed3f(x, -most, most);
+}
+#endif"""
+
+_HALF_BYTES = """\
+#ifndef REGWEAVE_AT_MOST
+#define REGWEAVE_AT_MOST
+// kept within bounds; a NaN becomes the upper one, where the type has none
+static __device__ __forceinline__ float regweave_at_most(float x, float most) {
+    return x != x ? most : __builtin_amdgcn_fmed3f(x, -most, most);
 }
 #endif"""
 
@@ -174,6 +184,32 @@ def _floats(builtin: str, most: str) -> Statement:
     return written
 
 
+def _half_bytes(place: Place) -> tuple[list[str], list[str]]:
+    """Two half-bytes below a third operand; of a chain of such pairs each is converted into its own byte."""
+    chain = [place.step]
+    above = place.steps.get(place.step.operands[2].number)
+    while len(chain) < 4 and above is not None and above.opcode == place.step.opcode:
+        chain.append(above)
+        above = place.steps.get(above.operands[2].number)
+    old = place.texts[chain[-1].operands[2].number]
+    text = f"{old} << {8 * len(chain)}u" if len(chain) < 4 else "0u"
+    for byte, step in reversed(tuple(enumerate(chain))):
+        low, high = (f"regweave_at_most({place.texts[value.number]}, 6.0f)" for value in step.operands[:2])
+        text = f"__builtin_amdgcn_cvt_scalef32_pk_fp4_f32({text}, {low}, {high}, 1.0f, {byte})"
+    (name,) = place.names
+    return [f"const unsigned {name} = {text};"], [name]
+
+
+def _integers(kind: Narrowing) -> Expression:
+    def written(values: Sequence[str], numbers: Sequence[int]) -> str:
+        least, most = kind.bounds
+        text = f"regweave_pack_integers({values[0]}, {values[1]}, {least}, {most}, {kind.bits}u)"
+        return f"{text} | {values[2]} << {2 * kind.bits}u" if kind.merges else text
+
+    return written
+
+
+_NARROW_INTEGERS = {opcode: kind for opcode, kind in NARROWINGS.items() if kind.taken == "b32"}
 _BITWISE = {"and": "&", "or": "|", "xor": "^"}
 _SPACES = {"shared": "", "global": ""}
 
@@ -200,8 +236,9 @@ HIP = Language(
         "half_swap": call("__builtin_amdgcn_permlane64"),
         "pack_f16": _halves("_Float16"),
         "pack_bf16": _halves("__bf16"),
-        "pack_s8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, -128, 127)",
-        "pack_u8": lambda values, numbers: f"regweave_pack_integers({', '.join(values)}, 0, 255)",
+        "pack_low": lambda values, numbers: f"__builtin_amdgcn_perm({values[1]}, {values[0]}, 0x05040100u)",
+        "pack_high": lambda values, numbers: f"__builtin_amdgcn_perm({values[1]}, {values[0]}, 0x07060302u)",
+        **{opcode: _integers(kind) for opcode, kind in _NARROW_INTEGERS.items()},
     },
     statements={
         **memory_statements(
@@ -225,6 +262,7 @@ HIP = Language(
         # the same instructions: gfx942 only has these types, gfx950 and gfx12 only those
         "pack_e4m3fnuz": _floats("cvt_pk_fp8_f32", "240.0f"),
         "pack_e5m2fnuz": _floats("cvt_pk_bf8_f32", "57344.0f"),
+        "pack_e2m1": _half_bytes,
         "byte_permute": _byte_permute,
         "barrier": _barrier,
         "block": _block,
@@ -233,8 +271,8 @@ HIP = Language(
     helpers={
         **{f"{space}_{access}": _VECTORS for space in _SPACES for access in ("load", "store")},
         "byte_permute": _SPREAD,
-        "pack_s8": _INTEGERS,
-        "pack_u8": _INTEGERS,
+        **dict.fromkeys(_NARROW_INTEGERS, _WITHIN),
+        "pack_e2m1": _HALF_BYTES,
         "pack_e4m3": _FLOATS,
         "pack_e5m2": _FLOATS,
         "pack_e4m3fnuz": _FLOATS,

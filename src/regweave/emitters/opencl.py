@@ -22,8 +22,10 @@ from regweave.emitters.language import (
     lane_of,
 )
 from regweave.emitters.memories import AccessTypes, memory_statements
-from regweave.emitters.opencl_helpers import EIGHT, EIGHT_FNUZ, LANE_SWAP, PACK_BF16, PACK_F16, TRANSPOSE
+from regweave.emitters.opencl_helpers import LANE_SWAP, PACK_BF16, PACK_F16, SMALL_FLOAT, TRANSPOSE
 from regweave.programs import lane_moves
+from regweave.programs.narrowing import NARROWINGS, Narrowing
+from regweave.programs.numbers import SMALL_FLOATS
 
 _LANE = "get_sub_group_local_id()"
 
@@ -128,16 +130,27 @@ def _barrier(place: Place) -> tuple[list[str], list[str]]:
     return [f"{scope}_barrier(CLK_LOCAL_MEM_FENCE);"], []
 
 
-def _bytes(narrow: str) -> Expression:
-    """Two narrowed values as the low bytes, the low half of a third as the high half."""
+def _narrowed(kind: Narrowing) -> Expression:
+    """Two narrowed values, below a third operand if they leave room for it."""
+    if kind.taken == "b32":
+        least, most = kind.bounds
+        narrow = f"((uint)clamp(as_int({{}}), {least}, {most}) & {(1 << kind.bits) - 1}u)"
+    else:
+        form = SMALL_FLOATS[kind.dtype]
+        facts = f"{form.mantissas}u, {form.bias}u, {form.largest}f, {form.sign}u, {form.nan}u"
+        narrow = f"regweave_small_float({{}}, {facts})" + (f" << {form.place}" if form.place else "")
 
     def written(values: Sequence[str], numbers: Sequence[int]) -> str:
-        low, high = (narrow.format(value) for value in values[:2])
-        return f"{low} | {high} << 8 | {values[2]} << 16"
+        low, high, *above = (*(f"({narrow.format(value)})" for value in values[:2]), *values[2:])
+        return " | ".join([f"{low}", f"{high} << {kind.bits}", *(f"{v} << {2 * kind.bits}" for v in above)])
 
     return written
 
 
+# f16 and bf16 are functions of their own
+_NARROWED = {
+    opcode: kind for opcode, kind in NARROWINGS.items() if kind.taken == "b32" or kind.dtype in SMALL_FLOATS
+}
 _THREAD = "get_local_id(0)"
 _SPACES = {"shared": "local", "global": "global"}
 
@@ -164,12 +177,9 @@ OPENCL = Language(
         "half_swap": lambda values, numbers: f"sub_group_shuffle({values[0]}, {_LANE} ^ 32u)",
         "pack_f16": call("regweave_pack_f16"),
         "pack_bf16": call("regweave_pack_bf16"),
-        "pack_s8": _bytes("((uint)clamp(as_int({}), -128, 127) & 255u)"),
-        "pack_u8": _bytes("(uint)clamp(as_int({}), 0, 255)"),
-        "pack_e4m3": _bytes("regweave_eight({}, 3u, 7u, 448.0f)"),
-        "pack_e5m2": _bytes("regweave_eight({}, 2u, 15u, 57344.0f)"),
-        "pack_e4m3fnuz": _bytes("regweave_eight_fnuz({}, 3u, 8u, 240.0f)"),
-        "pack_e5m2fnuz": _bytes("regweave_eight_fnuz({}, 2u, 16u, 57344.0f)"),
+        **{opcode: _narrowed(kind) for opcode, kind in _NARROWED.items()},
+        "pack_low": lambda values, numbers: f"({values[0]} & 0xffffu) | {values[1]} << 16",
+        "pack_high": lambda values, numbers: f"{values[0]} >> 16 | ({values[1]} & 0xffff0000u)",
     },
     statements={
         **memory_statements(
@@ -190,10 +200,7 @@ OPENCL = Language(
         "widen_f16": WIDEN_F16,
         "pack_f16": PACK_F16,
         "pack_bf16": PACK_BF16,
-        "pack_e4m3": EIGHT,
-        "pack_e5m2": EIGHT,
-        "pack_e4m3fnuz": EIGHT_FNUZ,
-        "pack_e5m2fnuz": EIGHT_FNUZ,
+        **{opcode: SMALL_FLOAT for opcode, kind in _NARROWED.items() if kind.taken == "f32"},
     },
     kernel=(
         "__attribute__((reqd_work_group_size({threads}, 1, 1), intel_reqd_sub_group_size({lanes})))\n"

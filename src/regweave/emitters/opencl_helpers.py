@@ -26,30 +26,21 @@ static inline uint regweave_pack_bf16(float low, float high) {
 }
 #endif"""
 
-EIGHT = """\
-#ifndef REGWEAVE_EIGHT
-#define REGWEAVE_EIGHT
-// an f32 in 8 bits, rounded to nearest, ties to even; too large becomes the largest number, a NaN 0x7f
-static inline uint regweave_eight(float x, uint mantissa, uint bias, float largest) {
-    const uint sign = as_uint(x) >> 24 & 0x80u, size = min(as_uint(x) & 0x7fffffffu, as_uint(largest));
+SMALL_FLOAT = """\
+#ifndef REGWEAVE_SMALL_FLOAT
+#define REGWEAVE_SMALL_FLOAT
+// an f32 in at most 8 bits, rounded to nearest, ties to even; too large becomes the largest, a NaN `none`
+static inline uint regweave_small_float(
+    float x, uint mantissa, uint bias, float largest, uint top, uint none) {
+    const uint sign = as_uint(x) >> 31 << top, size = min(as_uint(x) & 0x7fffffffu, as_uint(largest));
     const uint drop = 23u - mantissa, lowest = 128u - bias;
     // below the normal range the step stays what it is: 2 to the power of lowest - 127 - mantissa
     const uint steps = (uint)rint(as_float(size) * as_float((254u - lowest + mantissa) << 23));
     const uint rounded = size + (1u << (drop - 1u)) - 1u + (size >> drop & 1u);
     const uint bits = size >> 23 < lowest ? steps : (rounded >> drop) - ((lowest - 1u) << mantissa);
-    return isnan(x) ? 0x7fu : bits | sign;
+    // without a negative zero, its pattern is the NaN
+    return isnan(x) ? none : bits == 0u && none == 1u << top ? 0u : bits | sign;
 }
-#endif"""
-
-EIGHT_FNUZ = f"""\
-{EIGHT}
-#ifndef REGWEAVE_EIGHT_FNUZ
-#define REGWEAVE_EIGHT_FNUZ
-// the same without a negative zero, whose pattern is the NaN
-static inline uint regweave_eight_fnuz(float x, uint mantissa, uint bias, float largest) {{
-    const uint bits = regweave_eight(x, mantissa, bias, largest);
-    return isnan(x) ? 0x80u : bits == 0x80u ? 0u : bits;
-}}
 #endif"""
 
 TRANSPOSE = """\

@@ -6,6 +6,9 @@ it.
 
 from __future__ import annotations
 
+from regweave.programs.narrowing import NARROWINGS, Narrowing
+from regweave.programs.numbers import SMALL_FLOATS
+
 _ROTATE = """static uint32_t rotate_right(uint32_t word, uint32_t amount) {
     return word >> (amount & 31u) | word << (-amount & 31u);
 }
@@ -58,18 +61,20 @@ _MATRIX_STORE = """static void matrix_store(unsigned char *memory, const uint32_
 }
 """
 
-# a float with `mantissa` bits and this exponent bias, rounded to nearest, ties to even; of 8 bits if it has a
-# pattern `nan`, kept below `most` then, and without negative zero where that pattern is the NaN
-_NARROW = """static uint32_t narrow(uint32_t word, int mantissa, int bias, double most, uint32_t nan_bits) {
+# a float with `mantissa` bits and this exponent bias, its sign at `top`, rounded to nearest, ties to even.
+# Below 16 bits a NaN becomes `none`, what is too large `most`, and there is no negative zero where `none` is
+# its pattern
+_NARROW = """static uint32_t narrow(uint32_t word, int mantissa, int bias, double most, int top,
+                       uint32_t none) {
     float given;
     memcpy(&given, &word, 4);
-    uint32_t sign = (word >> 31) << (nan_bits != 0 ? 7 : 15);
+    uint32_t sign = (word >> 31) << top;
     if (isnan(given)) {
         uint32_t payload = word >> 13 & 0x3ffu;
-        return nan_bits != 0 ? nan_bits : sign | 0x7c00u | (payload != 0 ? payload : 1u);
+        return none != 0 ? none : sign | 0x7c00u | (payload != 0 ? payload : 1u);
     }
     double size = fabs((double)given);
-    if (nan_bits != 0 && size > most) size = most;
+    if (none != 0 && size > most) size = most;
     if (isinf(size)) return sign | 0x7c00u;
     int exponent = 1 - bias;
     if (size > 0) {
@@ -78,13 +83,13 @@ _NARROW = """static uint32_t narrow(uint32_t word, int mantissa, int bias, doubl
     }
     uint32_t bits = (uint32_t)(exponent - 1 + bias) << mantissa;
     bits += (uint32_t)rint(ldexp(size, mantissa - exponent));
-    if (nan_bits == 0 && bits > 0x7c00u) bits = 0x7c00u;
-    return bits == 0 && nan_bits == 0x80u ? 0 : sign | bits;
+    if (none == 0 && bits > 0x7c00u) bits = 0x7c00u;
+    return bits == 0 && none == (uint32_t)1 << top ? 0 : sign | bits;
 }
 """
 
 _HALF = """static uint32_t pack_f16(uint32_t low, uint32_t high) {
-    return narrow(low, 10, 15, 65504.0, 0u) | narrow(high, 10, 15, 65504.0, 0u) << 16;
+    return narrow(low, 10, 15, 65504.0, 15, 0u) | narrow(high, 10, 15, 65504.0, 15, 0u) << 16;
 }
 """
 
@@ -99,24 +104,43 @@ static uint32_t pack_bf16(uint32_t low, uint32_t high) {
 """
 
 
-def _eight(name: str, mantissa: int, bias: int, largest: float, nan: int = 0x7F) -> str:
-    numbers = f"{mantissa}, {bias}, {largest}, {nan:#x}u"
-    return f"""{_NARROW}
-static uint32_t {name}(uint32_t low, uint32_t high, uint32_t above) {{
-    return narrow(low, {numbers}) | narrow(high, {numbers}) << 8 | above << 16;
-}}
+_JOIN = """static uint32_t pack_low(uint32_t low, uint32_t high) {
+    return (low & 0xffffu) | high << 16;
+}
+
+static uint32_t pack_high(uint32_t low, uint32_t high) {
+    return low >> 16 | (high & 0xffff0000u);
+}
 """
 
 
-def _integers(name: str, smallest: int, largest: int) -> str:
-    return f"""static uint32_t {name}_bits(uint32_t word) {{
+def _small(opcode: str, kind: Narrowing) -> str:
+    form = SMALL_FLOATS[kind.dtype]
+    facts = f"{form.mantissas}, {form.bias}, {form.largest}, {form.sign}, {form.nan:#x}u"
+    low, high = (f"narrow({name}, {facts}) << {place + form.place}" for name, place in _places(kind))
+    return f"{_NARROW}\n{_function(opcode, kind, low, high)}"
+
+
+def _integers(opcode: str, kind: Narrowing) -> str:
+    (least, most), mask = kind.bounds, (1 << kind.bits) - 1
+    low, high = (f"{opcode}_bits({name}) << {place}" for name, place in _places(kind))
+    return f"""static uint32_t {opcode}_bits(uint32_t word) {{
     int64_t value = word < 0x80000000u ? (int64_t)word : (int64_t)word - 0x100000000;
-    value = value < {smallest} ? {smallest} : value > {largest} ? {largest} : value;
-    return (uint32_t)value & 0xffu;
+    value = value < {least} ? {least} : value > {most} ? {most} : value;
+    return (uint32_t)value & {mask:#x}u;
 }}
 
-static uint32_t {name}(uint32_t low, uint32_t high, uint32_t above) {{
-    return {name}_bits(low) | {name}_bits(high) << 8 | above << 16;
+{_function(opcode, kind, low, high)}"""
+
+
+def _places(kind: Narrowing) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("low", 0), ("high", kind.bits)
+
+
+def _function(opcode: str, kind: Narrowing, low: str, high: str) -> str:
+    above = (", uint32_t above", f" | above << {2 * kind.bits}") if kind.merges else ("", "")
+    return f"""static uint32_t {opcode}(uint32_t low, uint32_t high{above[0]}) {{
+    return {low} | {high}{above[1]};
 }}
 """
 
@@ -129,10 +153,11 @@ HELPERS = {
     "matrix_store": _MATRIX_STORE,
     "pack_f16": f"{_NARROW}\n{_HALF}",
     "pack_bf16": _BRAIN,
-    "pack_e4m3": _eight("pack_e4m3", 3, 7, 448.0),
-    "pack_e5m2": _eight("pack_e5m2", 2, 15, 57344.0),
-    "pack_e4m3fnuz": _eight("pack_e4m3fnuz", 3, 8, 240.0, 0x80),
-    "pack_e5m2fnuz": _eight("pack_e5m2fnuz", 2, 16, 57344.0, 0x80),
-    "pack_s8": _integers("pack_s8", -128, 127),
-    "pack_u8": _integers("pack_u8", 0, 255),
+    "pack_low": _JOIN,
+    "pack_high": _JOIN,
+    **{
+        opcode: (_integers if kind.taken == "b32" else _small)(opcode, kind)
+        for opcode, kind in NARROWINGS.items()
+        if kind.taken == "b32" or kind.dtype in SMALL_FLOATS
+    },
 }

@@ -30,8 +30,9 @@ from regweave.machines.ondemand import Entry, Named, OnDemand
 T = TypeVar("T", bound=Named)
 
 # the names of all conversions, of all ways to move words between lanes, and of all opcodes that have a cost
-PACKINGS = ("pack_f16", "pack_bf16", "pack_s8", "pack_u8", "pack_e4m3", "pack_e5m2", "pack_e4m3fnuz",
-            "pack_e5m2fnuz")  # fmt: skip
+PACKINGS = ("pack_f16", "pack_bf16", "pack_s16", "pack_u16", "pack_s8", "pack_u8", "pack_s4", "pack_u4",
+            "pack_e4m3", "pack_e5m2", "pack_e4m3fnuz", "pack_e5m2fnuz", "pack_e3m2", "pack_e2m3", "pack_e2m1",
+            "pack_e2m1b8", "pack_low", "pack_high")  # fmt: skip
 EXCHANGES = ("shuffle", "movmatrix", "dpp_quad_perm", "dpp_row_ror", "dpp_row_mirror", "dpp_row_half_mirror",
              "dpp_row_newbcast", "dpp_row_share", "dpp_row_xmask", "dpp8", "permlane16", "permlanex16",
              "permlane16_swap", "permlane32_swap", "permlane64", "pick")  # fmt: skip

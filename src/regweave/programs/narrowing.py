@@ -1,15 +1,17 @@
-"""Narrowing to 8 bits: what `pack_s8`, `pack_u8`, `pack_e4m3` and its like mean.
+"""Narrowing: what `pack_f16`, `pack_s8`, `pack_e2m1` and their like mean.
 
-Two values become the two low bytes of a word; the low half of a third operand becomes its high half, so that
-four values take two steps, as the instructions of both vendors have it.
+Two values become the low halves, bytes or half-bytes of a word. Where they are narrower than 16 bits, a third
+operand, moved up by the width of both, is what stands above them: four bytes take two steps that way and
+eight half-bytes four, as the instructions of both vendors have it.
 
-    >>> words = (np.float32([v]).view(np.uint32) for v in (1.0, 500.0))
-    >>> hex(pack_eight(E4M3, *words, np.uint32([0xABCD]))[0])
+    >>> words = [np.float32([v]).view(np.uint32) for v in (1.0, 500.0)]
+    >>> hex(NARROWINGS["pack_e4m3"].pack(*words, np.uint32([0xABCD]))[0])
     '0xabcd7e38'
 
-Floats are rounded to the nearest, ties to even; what is too large, infinity too, becomes the largest
-number of its sign, and a NaN becomes 0x7f. The `fnuz` types of gfx942 have no negative zero: its pattern,
-0x80, is their NaN. Integers are taken as signed and kept within the result's bounds.
+Floats are rounded as `numbers.encode` has it, integers taken as signed and kept within the result's bounds.
+
+`pack_low` and `pack_high` convert nothing: they join the low (or high) halves of two words, for 16-bit
+accumulators that have a register each.
 """
 
 from __future__ import annotations
@@ -19,54 +21,64 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regweave.layouts.elements import element_type
+from regweave.programs.numbers import SMALL_FLOATS, encode
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Eight:
-    """An 8-bit type: `mantissa` bits and exponent `bias` of a float, or the bounds of an integer.
+class Narrowing:
+    """The conversion of two words, whose type is `taken` (f32 or b32, an integer), to elements of `dtype`."""
 
-    `nan` is the pattern of a float's NaN; where it is 0x80, there is no negative zero.
-    """
+    dtype: str
+    taken: str
 
-    largest: float
-    mantissa: int | None = None
-    bias: int = 0
-    smallest: int = 0
-    nan: int = 0x7F
+    @property
+    def bits(self) -> int:
+        """Bits of one result: 4, 8 or 16."""
+        return element_type(self.dtype).bits
+
+    @property
+    def merges(self) -> bool:
+        """Whether there is a third operand: what stands above the two results."""
+        return self.bits < 16
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the most that an integer type holds."""
+        signed = self.dtype.startswith("s")
+        most = (1 << (self.bits - signed)) - 1
+        return (-most - 1 if signed else 0), most
+
+    def pack(self, low: NDArray[Any], high: NDArray[Any], *above: NDArray[Any]) -> NDArray[Any]:
+        """The word of two narrowed values, and of what stands above them; bit patterns everywhere."""
+        word = self._narrow(low) | self._narrow(high) << np.uint32(self.bits)
+        return word | above[0] << np.uint32(2 * self.bits) if above else word
+
+    def _narrow(self, word: NDArray[Any]) -> NDArray[Any]:
+        if self.taken == "b32":
+            return encode(np.clip(word.view(np.int32), *self.bounds), self.dtype)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            return encode(word.view(np.float32), self.dtype)
 
 
-E4M3 = Eight(448.0, mantissa=3, bias=7)
-E5M2 = Eight(57344.0, mantissa=2, bias=15)
-E4M3FNUZ = Eight(240.0, mantissa=3, bias=8, nan=0x80)
-E5M2FNUZ = Eight(57344.0, mantissa=2, bias=16, nan=0x80)
-S8 = Eight(127, smallest=-128)
-U8 = Eight(255)
+NARROWINGS = {
+    f"pack_{dtype}": Narrowing(dtype, taken)
+    for taken, dtypes in (
+        ("f32", ("f16", "bf16", *SMALL_FLOATS)),
+        ("b32", ("s16", "u16", "s8", "u8", "s4", "u4")),
+    )
+    for dtype in dtypes
+}
 
 
-def pack_eight(kind: Eight, low: NDArray[Any], high: NDArray[Any], above: NDArray[Any]) -> NDArray[Any]:
-    """The word of two narrowed values and, above them, the low half of a third; bit patterns everywhere."""
-    narrow = _integer if kind.mantissa is None else _float
-    return narrow(kind, low) | narrow(kind, high) << np.uint32(8) | above << np.uint32(16)
+def join_low(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
+    """The low halves of two words."""
+    return low & np.uint32(0xFFFF) | high << np.uint32(16)
 
 
-def _integer(kind: Eight, word: NDArray[Any]) -> NDArray[Any]:
-    kept = np.clip(word.view(np.int32), kind.smallest, int(kind.largest))
-    return kept.astype(np.int32).view(np.uint32) & np.uint32(0xFF)
-
-
-def _float(kind: Eight, word: NDArray[Any]) -> NDArray[Any]:
-    assert kind.mantissa is not None
-    with np.errstate(invalid="ignore"):  # signalling NaNs
-        value = word.view(np.float32).astype(np.float64)
-    size = np.minimum(np.where(np.isnan(value), 0, np.abs(value)), kind.largest)
-    # frexp gives size = f * 2^e with f in [1/2, 1); below the normal range the step stays what it is
-    lowest = 1 - kind.bias
-    exponent = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, lowest), lowest)
-    steps = np.rint(np.ldexp(size, kind.mantissa - exponent)).astype(np.int64)
-    # a significand that rounds up to the next power of two carries into the exponent by itself
-    bits = ((exponent - lowest) << kind.mantissa) + steps
-    sign = (word >> np.uint32(31)).astype(np.int64) << 7
-    bits |= np.where((bits == 0) & (kind.nan == 0x80), 0, sign)
-    return np.where(np.isnan(value), kind.nan, bits).astype(np.uint32)
+def join_high(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
+    """The high halves of two words."""
+    return low >> np.uint32(16) | high & np.uint32(0xFFFF0000)

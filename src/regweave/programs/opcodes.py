@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regweave.programs import lane_moves
-from regweave.programs.narrowing import E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, S8, U8, Eight, pack_eight
+from regweave.programs.narrowing import NARROWINGS, Narrowing, join_high, join_low
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,24 +95,8 @@ def _row_permute(words: tuple[Any, ...], numbers: tuple[int, ...]) -> NDArray[An
     return words[0][lane_moves.row_permute_peers(low, high, cross, words[0].size)]
 
 
-def _half_bits(word: NDArray[Any]) -> NDArray[Any]:
-    with np.errstate(over="ignore"):  # too large for f16: infinity, as the instruction gives
-        return word.view(np.float32).astype(np.float16).view(np.uint16).astype(np.uint32)
-
-
-def _brain_bits(word: NDArray[Any]) -> NDArray[Any]:
-    # round to nearest, ties to even; a NaN must stay one, so its payload is not rounded
-    odd = (word >> np.uint32(16)) & np.uint32(1)
-    rounded = ((word.astype(np.uint64) + 0x7FFF + odd) >> np.uint64(16)).astype(np.uint32)
-    return np.where(np.isnan(word.view(np.float32)), np.uint32(0x7FFF), rounded).astype(np.uint32)
-
-
-def _pack(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
-    return low | (high << np.uint32(16))
-
-
-def _narrowing(kind: Eight) -> Meaning:
-    return lambda v, n: pack_eight(kind, *v)
+def _packed(kind: Narrowing) -> Meaning:
+    return lambda v, n: kind.pack(*v)
 
 
 def _byte_permute(low: NDArray[Any], high: NDArray[Any], selector: NDArray[Any]) -> NDArray[Any]:
@@ -190,19 +174,18 @@ OPCODES = {
                 ("half_swap", ("b32",), lambda v, n: v[0][np.arange(v[0].size) ^ 32], ()),
             )
         ),
-        Opcode("pack_f16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_half_bits, v))),
-        Opcode("pack_bf16", ("f32", "f32"), ("b32",), "convert", lambda v, n: _pack(*map(_brain_bits, v))),
         *(
-            Opcode(name, (taken, taken, "b32"), ("b32",), "convert", _narrowing(kind))
-            for name, taken, kind in (
-                ("pack_s8", "b32", S8),
-                ("pack_u8", "b32", U8),
-                ("pack_e4m3", "f32", E4M3),
-                ("pack_e5m2", "f32", E5M2),
-                ("pack_e4m3fnuz", "f32", E4M3FNUZ),
-                ("pack_e5m2fnuz", "f32", E5M2FNUZ),
+            Opcode(
+                name,
+                (kind.taken, kind.taken, "b32") if kind.merges else (kind.taken, kind.taken),
+                ("b32",),
+                "convert",
+                _packed(kind),
             )
+            for name, kind in NARROWINGS.items()
         ),
+        Opcode("pack_low", _TWO, ("b32",), "permute", lambda v, n: join_low(*v)),
+        Opcode("pack_high", _TWO, ("b32",), "permute", lambda v, n: join_high(*v)),
         Opcode("pick", _TWO, ("b32",), "shuffle", None, ("place...",), collective=True),
         Opcode("byte_permute", ("b32", *_TWO), ("b32",), "permute", lambda v, n: _byte_permute(*v)),
         Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),

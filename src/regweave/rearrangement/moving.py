@@ -18,6 +18,7 @@ import numpy as np
 from regweave.errors import InputError
 from regweave.layouts import Layout
 from regweave.programs import Program
+from regweave.programs.numbers import decode, encode
 from regweave.rearrangement.proof import run_on_all_lanes
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.slots import items_of, registers_of
@@ -26,20 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DIGIT = 16
-# what the bits of the results of conversions are in NumPy
-_VIEWS: dict[str, tuple[type[np.generic], type[np.generic]]] = {
-    "f16": (np.uint16, np.float16),
-    "s8": (np.uint8, np.int8),
-    "u8": (np.uint8, np.uint8),
-}
-# mantissa bits and exponent bias of types that NumPy lacks, and which patterns are special: "ieee" those with
-# the largest exponent, "ones" those with all bits set, "zero" that of the negative zero
-_FLOATS = {
-    "bf16": (7, 127, "ieee"),
-    "e4m3": (3, 7, "ones"),
-    "e5m2": (2, 15, "ieee"),
-    "e4m3fnuz": (3, 8, "zero"),
-    "e5m2fnuz": (2, 16, "zero"),
+# what numbers of a type are in NumPy; of the others, f32
+_IN_NUMPY: dict[str, type[np.generic]] = {
+    "f16": np.float16,
+    "s16": np.int16,
+    "u16": np.uint16,
+    "s8": np.int8,
+    "u8": np.uint8,
+    "s4": np.int8,
+    "u4": np.uint8,
 }
 
 
@@ -61,23 +57,19 @@ def moved(program: Program, relation: Relation, array: NDArray[Any]) -> NDArray[
         )
     if relation.packing is None:
         return values.ravel()[came_from(program, relation)]
-    bits = _words(values, source).view(np.uint32)
     destination = relation.destination
-    found = _run(program, bits, source, destination)
-    if destination.dtype in _VIEWS:
-        whole, view = _VIEWS[destination.dtype]
-        return found.astype(whole).view(view)
-    return _decoded(found.astype(np.int64), *_FLOATS[destination.dtype], destination.element_type.bits)
+    found = _run(program, _words(values, source), source, destination)
+    numbers = decode(found.astype(np.uint32), destination.dtype)
+    return numbers.astype(_IN_NUMPY.get(destination.dtype, np.float32))
 
 
-def _words(values: NDArray[Any], source: Layout) -> NDArray[Any]:
-    """The values as numbers of the source's type, s32 or f32; InputError if they are no such numbers."""
-    kind, words = ("biu", np.int32) if source.dtype == "s32" else ("biuf", np.float32)
-    if values.dtype.kind in kind:
+def _words(values: NDArray[Any], source: Layout) -> NDArray[np.uint32]:
+    """The values' bit patterns in the source's type; InputError if they are no such numbers."""
+    whole = source.element_type.kind == "integer"
+    if values.dtype.kind in ("biu" if whole else "biuf"):
         limits = np.iinfo(np.int32)
-        if kind == "biuf" or (values.min() >= limits.min and values.max() <= limits.max):
-            with np.errstate(over="ignore"):  # beyond f32 is infinite
-                return values.astype(words)
+        if not whole or (values.min() >= limits.min and values.max() <= limits.max):
+            return encode(values, source.dtype)
     raise InputError(f"an array of {values.dtype}", where=source.name, expected=f"numbers of {source.dtype}")
 
 
@@ -101,21 +93,3 @@ def came_from(program: Program, relation: Relation) -> NDArray[np.int64]:
 def _run(program: Program, bits: NDArray[Any], source: Layout, destination: Layout) -> NDArray[np.uint64]:
     words = run_on_all_lanes(program, registers_of(bits, source.element_type)[None])
     return items_of(words[0], destination.element_type, destination.items)
-
-
-def _decoded(
-    pattern: NDArray[np.int64], mantissa: int, bias: int, special: str, width: int
-) -> NDArray[np.float32]:
-    """The numbers that these patterns of a float type stand for."""
-    negative, low = pattern >> (width - 1) & 1, pattern & (1 << (width - 1)) - 1
-    exponent, fraction = low >> mantissa, low & (1 << mantissa) - 1
-    whole = fraction + np.where(exponent > 0, 1 << mantissa, 0.0)
-    size = np.ldexp(whole, np.maximum(exponent, 1) - bias - mantissa)
-    if special == "ieee":
-        top = exponent == (1 << (width - 1 - mantissa)) - 1
-        size = np.where(top, np.where(fraction == 0, np.inf, np.nan), size)
-    elif special == "ones":
-        size = np.where(low == (1 << (width - 1)) - 1, np.nan, size)
-    else:
-        size = np.where(pattern == 1 << (width - 1), np.nan, size)
-    return np.where(negative, -size, size).astype(np.float32)

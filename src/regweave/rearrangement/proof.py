@@ -11,13 +11,14 @@ must not show anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regweave.errors import VerificationError
-from regweave.layouts import Layout, element_type
+from regweave.layouts import ElementType, Layout
 from regweave.programs import Program, run_program
+from regweave.programs.numbers import encode, exact_range
 from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.relation import Relation, in_words
 from regweave.rearrangement.slots import registers_of, used_bits
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DIGIT = 7
-# whole numbers up to these are exact in the type
-_BASES = {"e4m3": 16, "e5m2": 8, "e4m3fnuz": 16, "e5m2fnuz": 8}
-# their mantissa bits and exponent biases
-_SMALL = {"e4m3": (3, 7), "e5m2": (2, 15), "e4m3fnuz": (3, 8), "e5m2fnuz": (2, 16)}
 _RUBBISH = 0x7FA5A5A5
 
 
@@ -70,10 +67,7 @@ def probes(
     """
     source, destination = relation.source, holds or relation.destination
     raw = relation.packing is None  # bits only move, whatever they mean on either side
-    base = min(
-        _BASES.get(layout.dtype, 1 << min(layout.element_type.bits, _DIGIT))
-        for layout in (source, destination)
-    )
+    base = min(1 << _DIGIT, *(_held(layout.element_type, raw) for layout in (source, destination)))
     weight = 1
     while weight == 1 or weight < source.elements:
         yield _registers(source, weight, base, raw), _registers(destination, weight, base, raw)
@@ -94,21 +88,9 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
 def _registers(layout: Layout, weight: int, base: int, raw: bool) -> NDArray[np.uint32]:
     """`[lanes, registers]`: each slot holds one digit of its element's number, in its type or raw."""
     digits = layout.table // weight % base
-    return registers_of(digits if raw else _bits(digits, layout.dtype), layout.element_type)
+    return registers_of(digits if raw else encode(digits, layout.dtype), layout.element_type)
 
 
-def _bits(digits: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
-    if element_type(dtype).kind == "integer":
-        return digits.astype(np.uint32)
-    single = digits.astype(np.float32)
-    if dtype == "f16":
-        return single.astype(np.float16).view(np.uint16).astype(np.uint32)
-    if dtype in _SMALL:
-        return _eight_bits(single, *_SMALL[dtype])
-    return single.view(np.uint32) >> np.uint32(16) if dtype == "bf16" else single.view(np.uint32)
-
-
-def _eight_bits(values: NDArray[np.float32], mantissa: int, bias: int) -> NDArray[np.uint32]:
-    """Small whole numbers in a type of few bits: those of f32 with another bias, and shorter."""
-    moved = (values.view(np.uint32) >> np.uint32(23 - mantissa)) - np.uint32((127 - bias) << mantissa)
-    return np.where(values == 0, np.uint32(0), moved)
+def _held(kind: ElementType, raw: bool) -> int:
+    """How many whole numbers, from 0 on, an element of this type tells apart."""
+    return 1 << min(kind.bits, _DIGIT) if raw else exact_range(kind.name)

@@ -22,23 +22,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.errors import InputError, UnsupportedError
-from regweave.layouts import Layout
+from regweave.layouts import ElementType, Layout
+from regweave.layouts.elements import REGISTER_BITS
+from regweave.programs.narrowing import NARROWINGS
 from regweave.rearrangement.holders import nearest_holders
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# the types whose bits may be taken for one another, and the conversions that pack f32 words
+# the types whose bits may be taken for one another, and the conversions that pack words
 _SAME_BITS = {"f32", "tf32"}
-_PACKINGS = {
-    ("f32", "f16"): "pack_f16",
-    ("f32", "bf16"): "pack_bf16",
-    ("f32", "e4m3"): "pack_e4m3",
-    ("f32", "e5m2"): "pack_e5m2",
-    ("f32", "e4m3fnuz"): "pack_e4m3fnuz",
-    ("f32", "e5m2fnuz"): "pack_e5m2fnuz",
-    ("s32", "s8"): "pack_s8",
-    ("s32", "u8"): "pack_u8",
+_WORDS = {"f32": "f32", "b32": "s32"}
+_PACKINGS = {(_WORDS[kind.taken], kind.dtype): opcode for opcode, kind in NARROWINGS.items()} | {
+    (f"{dtype}_{half}", dtype): f"pack_{end}"
+    for dtype in ("f16", "bf16")
+    for half, end in (("lo", "low"), ("hi", "high"))
 }
 
 
@@ -131,9 +129,24 @@ def _packing(source: Layout, destination: Layout) -> str | None:
     raw = kinds[0].bits == kinds[1].bits and "bits" in (kinds[0].kind, kinds[1].kind)
     if pair[0] == pair[1] or set(pair) <= _SAME_BITS or raw:
         return None
+    why, fix = _refusal(*kinds)
     raise UnsupportedError(
-        f"{pair[0]} elements cannot become {pair[1]} on the way",
+        f"{pair[0]} elements cannot become {pair[1]} on the way: {why}",
         where=f"{source.name} -> {destination.name}",
         expected="equal types, types of the same bits, or " + ", ".join(f"{a} -> {b}" for a, b in _PACKINGS),
-        fix="convert before or after the rearrangement",
+        fix=fix.format(source=source.name, dtype=pair[1]),
     )
+
+
+def _refusal(source: ElementType, destination: ElementType) -> tuple[str, str]:
+    """Why one type does not become another, and what to do: the conversion is work of its own."""
+    named = "convert in registers where the elements lie, and name the source {source}@{dtype}"
+    if source.bits < destination.bits:
+        return "wider elements would travel", "rearrange first, and convert where the elements have arrived"
+    if "bits" in (source.kind, destination.kind):
+        return "which bits stand for a number is for the kernel to say (a sign, a comparison)", named
+    if source.kind != destination.kind:
+        return "it takes a scale, which is for the kernel to say", named
+    if source.bits < REGISTER_BITS:
+        return "they share registers already", named
+    return "no instruction does it", named

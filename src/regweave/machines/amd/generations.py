@@ -7,7 +7,8 @@ instructions and take one.
 
 Rounding to nearest even is what packing means here. `v_cvt_pkrtz_f16_f32` rounds toward zero, so that a
 pair of f16 takes two conversions and a pack, up to gfx950 which has `v_cvt_pk_f16_f32`; bf16 is a matter of
-integer arithmetic before gfx950. 8-bit results are clamped first.
+integer arithmetic before gfx950. Narrower results are kept within their bounds first: `v_med3` for each of
+the two, and of floats a test and a choice, for a NaN must not become a number.
 
 Waves of 64 lanes on gfx11 and gfx12 exchange within halves only (`ds_bpermute_b32` does not cross lane 32),
 and so have no `shuffle`.
@@ -55,7 +56,8 @@ _MOVES = {
     "permlane32_swap": "lane_swap",
     "permlane64": "half_swap",
 }
-_INTEGERS = {"pack_s8": 4, "pack_u8": 4}
+_INTEGERS = {"pack_s16": 4, "pack_u16": 3, "pack_s8": 5, "pack_u8": 4, "pack_s4": 6, "pack_u4": 4}
+_JOIN = {"pack_low": 1, "pack_high": 1}
 _HALVES = {"pack_f16": 3, "pack_bf16": 9}
 
 
@@ -121,7 +123,7 @@ GFX942 = _generation(
     "AMD CDNA 3 (MI300)",
     64,
     ("shuffle", *_DPP, "dpp_row_newbcast"),
-    _HALVES | _INTEGERS | {"pack_e4m3fnuz": 3, "pack_e5m2fnuz": 3},
+    _HALVES | _INTEGERS | {"pack_e4m3fnuz": 7, "pack_e5m2fnuz": 7},
     (".fnuz",),
     accumulation=True,
     aligned=True,
@@ -132,7 +134,7 @@ GFX950 = _generation(
     "AMD CDNA 4 (MI350)",
     64,
     ("shuffle", *_DPP, "dpp_row_newbcast", "permlane16_swap", "permlane32_swap"),
-    {"pack_f16": 1, "pack_bf16": 1, "pack_e4m3": 3, "pack_e5m2": 3} | _INTEGERS,
+    {"pack_f16": 1, "pack_bf16": 1, "pack_e4m3": 7, "pack_e5m2": 7, "pack_e2m1": 7} | _INTEGERS,
     accumulation=True,
     aligned=True,
     shared_kilobytes=160,
@@ -140,18 +142,18 @@ GFX950 = _generation(
     wide_load=(1, 2, 12, 20),
 )
 GFX1100 = _generation(
-    "gfx1100", "AMD RDNA 3 (RX 7900)", 32, ("shuffle", *_DPP_10), _HALVES | _INTEGERS, scalars=106
+    "gfx1100", "AMD RDNA 3 (RX 7900)", 32, ("shuffle", *_DPP_10), _HALVES | _INTEGERS | _JOIN, scalars=106
 )
 GFX1100_W64 = _generation(
     "gfx1100_w64",
     "AMD RDNA 3 (RX 7900), waves of 64",
     64,
     (*_DPP_10, "permlane64"),
-    _HALVES | _INTEGERS,
+    _HALVES | _INTEGERS | _JOIN,
     ("_w64",),
     scalars=106,
 )
-_FLOATS_12 = {"pack_e4m3": 3, "pack_e5m2": 3}
+_FLOATS_12 = {"pack_e4m3": 7, "pack_e5m2": 7}
 GFX1200 = _generation(
     "gfx1200",
     "AMD RDNA 4 (RX 9000)",

@@ -167,7 +167,7 @@ def finish(builder: ProgramBuilder, relation: Relation, results: Mapping[int, Va
 def word_value(builder: ProgramBuilder, relation: Relation, contents: Sequence[int]) -> Value:
     """The word made of these source items as raw bits, packed where elements change their type.
 
-    Without items it is zero. Of four items the upper two are packed first, and the lower two below them.
+    Without items it is zero. Of more than two items the upper ones are packed first, the others below them.
     """
     if not contents:
         return builder.constant(0)
@@ -187,9 +187,10 @@ def _packed(builder: ProgramBuilder, relation: Relation, values: list[Value]) ->
         )
     if size == 2:
         return builder.step(relation.packing, values)
-    nothing = builder.constant(0)
-    above = builder.step(relation.packing, (*values[2:], nothing))
-    return builder.step(relation.packing, (*values[:2], above))
+    word = builder.constant(0)
+    for first in reversed(range(0, size, 2)):
+        word = builder.step(relation.packing, (*values[first : first + 2], word))
+    return word
 
 
 def result_value(builder: ProgramBuilder, relation: Relation, value: Value) -> Value:
