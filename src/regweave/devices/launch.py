@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,9 @@ from regweave.errors import InputError, nearest_names
 
 _FORMS = {"u32": "<I", "i32": "<i", "f32": "<f", "u64": "<Q", "i64": "<q", "f64": "<d"}
 _MOST = 1 << 31
+_MOST_THREADS = 1024
+#: Bytes of each kind of argument.
+SIZES = {"pointer": 8} | {kind: struct.calcsize(form) for kind, form in _FORMS.items()}
 
 
 def check_grid(grid: int | Sequence[int]) -> tuple[int, int, int]:
@@ -26,6 +30,24 @@ def check_grid(grid: int | Sequence[int]) -> tuple[int, int, int]:
         raise InputError(f"a grid of {grid!r}", expected="1 to 3 numbers of workgroups, each at least 1")
     x, y, z = (*map(int, numbers), 1, 1)[:3]
     return x, y, z
+
+
+def check_workgroup(
+    kernel: str, declared: tuple[int, int, int] | None, given: int | Sequence[int] | None
+) -> tuple[int, int, int]:
+    """Work-items of a workgroup along x, y, z. InputError if neither the kernel nor the call says it, or they
+    differ."""
+    if given is None and declared is None:
+        raise InputError(f"kernel {kernel!r} does not say how large a workgroup is", fix="give workgroup=")
+    threads = declared if given is None else check_grid(given)
+    assert threads is not None, "one of the two was given"
+    if declared is not None and threads != declared:
+        raise InputError(
+            f"a workgroup of {threads}", expected=f"{declared}, for which {kernel!r} was written"
+        )
+    if math.prod(threads) > _MOST_THREADS:
+        raise InputError(f"a workgroup of {threads}", expected=f"at most {_MOST_THREADS} work-items")
+    return threads
 
 
 def check_arguments(

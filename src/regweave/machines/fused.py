@@ -31,8 +31,26 @@ def fused(a: Array, b: Array, c: Array) -> Array:
     if a.dtype == np.float64:
         return _double(*np.broadcast_arrays(a, b, c))
     with np.errstate(all="ignore"):
-        product = a.astype(np.float64) * b.astype(np.float64)
-        return _odd_sum(product, c.astype(np.float64)).astype(a.dtype)
+        return _wide(a, b, c).astype(a.dtype)
+
+
+def fused_scaled(a: Array, b: Array, c: Array, power: Array) -> Array:
+    """(a * b + c) * 2^power with one rounding."""
+    with np.errstate(all="ignore"):
+        if a.dtype != np.float64:
+            return np.ldexp(_wide(a, b, c), power).astype(a.dtype)
+        a, b, c, power = np.broadcast_arrays(a, b, c, power)
+        result = np.ldexp(_double(a, b, c), power)
+        small = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (np.abs(result) < 1 / _MOST) & (power != 0)
+    for place in zip(*np.nonzero(small), strict=True):
+        factor = Fraction(2) ** int(power[place])
+        first, second, third, near = (float(x[place]) for x in (a, b, c, result))
+        result[place] = _exact(first, second, third, near, factor)
+    return result
+
+
+def _wide(a: Array, b: Array, c: Array) -> Array:
+    return _odd_sum(a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64))
 
 
 def _odd_sum(x: Array, y: Array) -> Array:
@@ -67,7 +85,8 @@ def _double(a: Array, b: Array, c: Array) -> Array:
         total, rest = _two_sum(c, low)
         top, bottom = _two_sum(high, total)
         result = top + _odd_sum(rest, bottom)
-        plain = a * b + c
+        # an infinite c decides, whatever the product of finite numbers is
+        plain = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, a * b + c)
     sizes = np.abs(np.stack([a, b, c, plain, high]))
     safe = ((sizes == 0) | ((sizes > _LEAST) & (sizes < _MOST))).all(0) & ((high != 0) | (a == 0) | (b == 0))
     result = np.where(safe & (plain != 0), result, plain)
@@ -77,8 +96,8 @@ def _double(a: Array, b: Array, c: Array) -> Array:
     return result
 
 
-def _exact(a: float, b: float, c: float, plain: float) -> float:
-    value = Fraction(a) * Fraction(b) + Fraction(c)
+def _exact(a: float, b: float, c: float, plain: float, factor: Fraction = Fraction(1)) -> float:
+    value = (Fraction(a) * Fraction(b) + Fraction(c)) * factor
     if value == 0:
         return plain if plain == 0 else 0.0
     try:

@@ -6,8 +6,11 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.devices.emulator.calls import Run, run
+    from regweave.devices.emulator.compiled import read_compiled
     from regweave.devices.emulator.program import Program, read_kernel
 
-__all__ = ["Program", "Run", "read_kernel", "run"]
+__all__ = ["Program", "Run", "read_compiled", "read_kernel", "run"]
 
-__getattr__ = lazy_names(__name__, calls=("Run", "run"), program=("Program", "read_kernel"))
+__getattr__ = lazy_names(
+    __name__, calls=("Run", "run"), compiled=("read_compiled",), program=("Program", "read_kernel")
+)

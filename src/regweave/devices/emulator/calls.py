@@ -8,6 +8,8 @@ Run(steps=9, waves=4, unwritten={'x': 0})
 from __future__ import annotations
 
 import itertools
+import math
+import struct
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -20,11 +22,12 @@ from regweave.devices.emulator.control import prepare_wait
 from regweave.devices.emulator.loading import CACHES, prepare_buffer, prepare_global, prepare_scalar_load
 from regweave.devices.emulator.matrices import prepare_matrix
 from regweave.devices.emulator.memory import Memory
-from regweave.devices.emulator.program import Program, Step, read_kernel
+from regweave.devices.emulator.program import Hidden, Program, Step, read_kernel
+from regweave.devices.emulator.registers import LANES
 from regweave.devices.emulator.running import Action, Batch
 from regweave.devices.emulator.sharing import EXCHANGES, prepare_exchange, prepare_shared, smallest_access
 from regweave.devices.emulator.vector import prepare_arithmetic
-from regweave.devices.launch import check_arguments, check_grid
+from regweave.devices.launch import check_arguments, check_grid, check_workgroup
 from regweave.machines.amd.assembly.meanings.memory import all_accesses
 from regweave.values import frozen
 
@@ -48,16 +51,20 @@ def run(
     *,
     grid: int | Sequence[int],
     arguments: Mapping[str, Any],
+    workgroup: int | Sequence[int] | None = None,
     unwritten: Collection[str] = (),
     strict_buffers: bool = False,
+    strict_registers: bool = True,
     budget: int = _BUDGET,
 ) -> Run:
     """Run `grid` workgroups (along x, or x, y, z) of a kernel.
 
     `arguments` has an array for every pointer, which is changed in place, and a number for every other
-    argument. The buffers named in `unwritten` hold nothing at first: what the kernel does not write, it must
-    not read. With `strict_buffers` an access beyond the end of a `buffer_` description is a fault too, not a
-    zero. `budget` is how many steps a batch of workgroups may take.
+    argument. `workgroup` is needed where the kernel does not say it. The buffers named in `unwritten` hold
+    nothing at first: what the kernel does not write, it must not read. With `strict_buffers` an access beyond
+    the end of a `buffer_` description is a fault too, not a zero. Without `strict_registers` registers that
+    were never written hold rubbish: compilers read them where the value does not matter. `budget` is how many
+    steps a batch of workgroups may take.
 
     KernelError with the line for whatever the kernel does wrong; InputError for arguments that do not fit;
     UnsupportedError for an instruction that is not emulated.
@@ -65,19 +72,24 @@ def run(
     program = kernel if isinstance(kernel, Program) else read_kernel(kernel)
     extents = check_grid(grid)
     given = check_arguments(program.name, program.arguments, arguments, unwritten)
+    threads = check_workgroup(program.name, program.workgroup, workgroup)
     memory = Memory()
-    packed = np.zeros(max(program.argument_bytes, 8), np.uint8)
+    words = {}
     for name, place, value in given:
         if isinstance(value, np.ndarray):
-            address = memory.place(name, value, written=name not in unwritten)
-            packed[place : place + 8] = np.array([address], np.uint64).view(np.uint8)
-        else:
-            packed[place : place + len(value)] = np.frombuffer(value, np.uint8)
-    start = memory.place("the arguments", packed, constant=True)
+            value = struct.pack("<Q", memory.place(name, value, written=name not in unwritten))
+        words[place] = value
+    for entry in program.hidden:
+        words |= _fill(entry, extents, threads)
+    packed = np.zeros(max(program.argument_bytes, 8), np.uint8)
+    written = np.zeros(packed.size, bool)
+    for place, value in words.items():
+        packed[place : place + len(value)] = np.frombuffer(value, np.uint8)
+        written[place : place + len(value)] = True
+    start = memory.place("the arguments", packed, written=written, constant=True)
     memory.open()
     actions = [prepare(program, step) for step in program.steps]
-    x, y, z = program.workgroup
-    per_group = -(-x * y * z // 64)
+    per_group = -(-math.prod(threads) // LANES)
     together = max(1, _WAVES // per_group)
     groups = [(i, j, k) for k, j, i in itertools.product(*(range(n) for n in reversed(extents)))]
     steps, known = 0, {}
@@ -87,10 +99,12 @@ def run(
                 program,
                 actions,
                 memory,
+                threads,
                 groups[first : first + together],
                 start,
                 unit=smallest_access(program),
                 strict_buffers=strict_buffers,
+                strict_registers=strict_registers,
                 budget=budget,
             )
             try:
@@ -100,6 +114,15 @@ def run(
             steps += batch.steps
     left = {name: int((~written).sum()) for name, written in known.items()}
     return Run(steps, len(groups) * per_group, left)
+
+
+def _fill(entry: Hidden, grid: Sequence[int], threads: Sequence[int]) -> dict[int, bytes]:
+    """The value of a hidden argument, by its place; nothing for those that are not known."""
+    word, _, axis = entry.kind.removeprefix("hidden_").rpartition("_")
+    values = {"block_count": grid, "group_size": threads, "remainder": (0, 0, 0)}
+    if word not in values or axis not in ("x", "y", "z"):
+        return {}
+    return {entry.place: values[word]["xyz".find(axis)].to_bytes(entry.size, "little")}
 
 
 def prepare(program: Program, step: Step) -> Action | None:

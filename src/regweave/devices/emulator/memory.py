@@ -26,13 +26,13 @@ class Memory:
     """The buffers of a launch. Made whole before anything runs: `place` each buffer, then `open`."""
 
     def __init__(self) -> None:
-        self._buffers: list[tuple[str, int, np.ndarray, bool, bool]] = []
+        self._buffers: list[tuple[str, int, np.ndarray, Array, bool]] = []
         self._end = _RED
         self.octets = np.zeros(0, np.uint8)
 
-    def place(self, name: str, content: Array, *, written: bool = True, constant: bool = False) -> int:
-        """Give a buffer its address. Bytes of a buffer that is not `written` must be written before they are
-        read; a `constant` one may not be written."""
+    def place(self, name: str, content: Array, *, written: Any = True, constant: bool = False) -> int:
+        """Give a buffer its address. Bytes that are not `written` (one boolean, or one per byte) must be
+        written before they are read; a `constant` buffer may not be written."""
         at = self._end
         raw = content.reshape(-1).view(np.uint8)
         self._buffers.append((name, at, raw, written, constant))

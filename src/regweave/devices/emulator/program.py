@@ -52,10 +52,23 @@ class Step:
         return f"{self.text!r} ({self.remark})" if self.remark else repr(self.text)
 
 
+@frozen
+class Hidden:
+    """An argument that the launch fills in: its kind (`hidden_block_count_x`), place and size in bytes."""
+
+    kind: str
+    place: int
+    size: int
+
+
 @frozen(eq=False)
 class Program:
-    """The steps of a kernel, and what it expects when it starts: LDS, arguments `(name, kind, place)`, the
-    workgroup's size, how many numbers of a work-item stand in registers (0: x only)."""
+    """The steps of a kernel, and what it expects when it starts.
+
+    LDS in bytes, arguments `(name, kind, place)`, the workgroup's size (None: the launch says it), how many
+    numbers of a work-item stand in registers (0: x only), and which scalar registers hold what
+    `(keyword, register)`.
+    """
 
     name: str
     machine: GcnMachine
@@ -63,8 +76,10 @@ class Program:
     lds_bytes: int
     arguments: Sequence[tuple[str, str, int]]
     argument_bytes: int
-    workgroup: tuple[int, int, int]
+    workgroup: tuple[int, int, int] | None
     thread_numbers: int
+    starts: Sequence[tuple[str, int]]
+    hidden: Sequence[Hidden] = ()
 
     @cached_property
     def vectors(self) -> int:
@@ -93,6 +108,7 @@ def read_kernel(kernel: FinishedKernel) -> Program:
         demands.argument_bytes,
         demands.workgroup,
         demands.thread_numbers,
+        tuple((k.name, int(k.register[1:])) for k in kernel.machine.keywords if k.letter == "s"),
     )
 
 

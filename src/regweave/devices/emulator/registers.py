@@ -68,6 +68,12 @@ class Registers:
             return next((name for name, place in PLACES.items() if place == number), f"s{number}")
         return f"v{number}" if number < self.vectors else f"a{number - self.vectors}"
 
+    def fill(self, pattern: int) -> None:
+        """Let all registers hold something, as if it had been written."""
+        self.values[:], self.scalars[:] = pattern, pattern
+        self.known[:], self.scalars_known[:] = True, True
+        self.whole[:] = [True] * len(self.whole)
+
     def settle(self) -> None:
         """Forget registers whose loads have arrived in all waves."""
         every = np.arange(self.waves)

@@ -20,6 +20,8 @@ from regweave.devices.emulator.registers import LANES, PLACES, Registers
 from regweave.errors import KernelError
 
 Action = Callable[[Cohort], None]
+#: What registers hold that were never written, where that is no fault: nothing that looks right.
+_RUBBISH = 0xFEEDF00D
 
 
 class Batch:
@@ -31,14 +33,16 @@ class Batch:
         program: Program,
         actions: Sequence[Action | None],
         memory: Memory,
+        workgroup: tuple[int, int, int],
         groups: Sequence[tuple[int, int, int]],
         arguments: int,
         *,
         unit: int,
         strict_buffers: bool,
+        strict_registers: bool,
         budget: int,
     ) -> None:
-        x, y, z = program.workgroup
+        x, y, z = self.workgroup = workgroup
         self.threads = x * y * z
         self.per_group = -(-self.threads // LANES)
         self.program, self.actions, self.memory, self.groups = program, actions, memory, groups
@@ -50,6 +54,8 @@ class Batch:
         self.lds = Lds(len(groups), program.lds_bytes, unit)
         self.active = np.ones(waves, bool)
         self.waiting = np.full(waves, -1)
+        if not strict_registers:
+            self.registers.fill(_RUBBISH)
         self._start(arguments)
 
     def place(self, wave: int) -> tuple[tuple[int, int, int], int]:
@@ -59,12 +65,15 @@ class Batch:
     def _start(self, arguments: int) -> None:
         """What the processor puts into registers: the arguments' address, the workgroup's numbers, the
         work-items'; lanes beyond the last work-item are off."""
-        registers, (x, y, _) = self.registers, self.program.workgroup
-        scalars = np.array(
-            [[arguments & 0xFFFFFFFF, arguments >> 32, *group] for group in self.groups], np.uint64
-        )
-        registers.scalars[:5] = scalars[self.group_of].T.astype(np.uint32)
-        registers.scalars_known[:5] = True
+        registers, (x, y, _) = self.registers, self.workgroup
+        numbers = np.array(self.groups)[self.group_of].T
+        for word, at in self.program.starts:
+            values = {at: numbers["xyz".find(word[-1])]}
+            if word == "kernarg":
+                values = {at: arguments & 0xFFFFFFFF, at + 1: arguments >> 32}
+            for place, value in values.items():
+                registers.scalars[place] = value
+                registers.scalars_known[place] = True
         item = self.wave_of[:, None].astype(np.int64) * LANES + np.arange(LANES)
         numbers = [item % x, item // x % y, item // (x * y)]
         if self.program.machine.unified:

@@ -113,7 +113,7 @@ def make_source(program: Program, step: Step, position: int, kind: str) -> Sourc
 
 def _number_words(step: Step, operand: Operand, kind: str, index: int) -> list[Source]:
     if kind in ("2f32", "2b32"):
-        if _halves(step, index, 1) != (0, 0):
+        if _halves(step, index, 1) != (0, 0) and number_bits(operand.text, "f32"):
             raise UnsupportedError(
                 f"{step} takes a number for both halves of a pair: what the high half gets is not documented",
                 fix="move it to registers first, or let op_sel_hi choose the low half",

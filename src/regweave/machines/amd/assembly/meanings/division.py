@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from regweave.machines.amd.assembly.meanings.meaning import family, keeping
-from regweave.machines.fused import fused
+from regweave.machines.fused import fused_scaled
 
 Array = Any
 #: By type: the power of two by which is scaled, from what distance of the exponents on, and below which
@@ -49,7 +49,7 @@ def _scale(a: Array, d: Array, n: Array) -> tuple[Array, Array]:
         (zero, np.full_like(a, np.nan), False),
         (distance >= far, np.where(is_d, up, a), True),
         (small_d, up, False),
-        (inverse & quotient, np.where(is_d, up, a), True),
+        (inverse & quotient, np.where(is_d, down, a), True),
         (inverse, down, False),
         (quotient, np.where(is_n, up, a), True),
         (_exponent(n) <= low, up, False),
@@ -68,17 +68,17 @@ def _bits(a: Array) -> Any:
 
 
 def _fmas(a: Array, b: Array, c: Array, undo: Array) -> Array:
-    result = fused(a, b, c)
-    step = _FACTS[result.dtype][0]
-    large = np.abs(c) >= 1
-    return np.where(undo, np.ldexp(result, np.where(large, step, -step)), result)
+    step = _FACTS[a.dtype][0]
+    power = np.where(np.abs(c) >= 1, step, -step)
+    return fused_scaled(a, b, c, np.where(undo, power, 0))
 
 
 def _fixup(q: Array, d: Array, n: Array) -> Array:
     """The quotient `q` of n / d, repaired."""
     sign = np.signbit(d) ^ np.signbit(n)
     one = q.dtype.type
-    result = np.where(sign, -np.abs(q), np.abs(q))
+    result = np.where(np.isnan(q), one(np.inf), np.abs(q))  # on the way to infinity it became none
+    result = np.where(sign, -result, result)
     infinite, zero = np.where(sign, one(-np.inf), one(np.inf)), np.where(sign, one(-0.0), one(0))
     result = np.where((n == 0) | np.isinf(d), zero, result)
     result = np.where((d == 0) | np.isinf(n), infinite, result)

@@ -1,7 +1,7 @@
 """Floating-point arithmetic of the vector unit: add, multiply, compare sizes, special functions, division.
 
 Results are rounded to nearest even, denormal numbers are kept: the mode that kernels of this library start
-in. `v_mad_f32` and `v_mac_f32` are older: they round twice and flush denormal numbers to zero. The
+in. The forms called mad and mac are older: they round twice and flush denormal numbers to zero. The
 special functions are good to one unit in the last place on the device; here they are rounded correctly.
 
     >>> MEANINGS["v_mul_legacy_f32"].function(np.float32([0]), np.float32([np.inf]))
@@ -178,8 +178,9 @@ MEANINGS = {
     "v_mul_legacy_f32": meaning("f32 f32 f32", _mul_legacy),
     **family("v_fmac_{f32,f64}", "T T T", fmac=_fmac),
     **family("v_mac_{f32,f16}", "T T T", mac=_mac),
-    "v_mad_f32": meaning("f32 f32 f32 f32", _mad),
-    **keeping(family("v_*_f16", "f16 f16 f16 f16", mad=lambda a, b, c: a * b + c, fma=fused)),
+    **family("v_*_f32", "f32 f32 f32 f32", mad=_mad, madmk=_mad, madak=_mad, fmamk=fused, fmaak=fused),
+    **family("v_*_f16", "f16 f16 f16 f16", madmk=_mad, madak=_mad, mad_legacy=_mad),
+    **keeping(family("v_*_f16", "f16 f16 f16 f16", mad=_mad, fma=fused)),
     **family("v_fma_{f32,f64}", "T T T T", fma=fused),
     **family("v_*_f32", "f32 f32 f32 f32", **_THREE),
     **keeping(family("v_*_f16", "f16 f16 f16 f16", **_THREE)),

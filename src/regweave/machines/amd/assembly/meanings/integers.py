@@ -266,6 +266,7 @@ MEANINGS = {
     "v_mad_i32_i16": meaning("i32 i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b.astype(np.int32) + c),
     "v_mad_u32_u16": meaning("u32 u16 u16 u32", lambda a, b, c: a.astype(U32) * b.astype(U32) + c),
     **keeping(family("v_mad_{i16,u16}", "T T T T", _=_MAD16)),
+    **family("v_mad_legacy_{i16,u16}", "T T T T", _=_MAD16),
     "v_bfe_u32": meaning("u32 u32 u32 u32", extract),
     "v_bfe_i32": meaning("i32 i32 u32 u32", extract),
     "v_bfi_b32": meaning("u32 u32 u32 u32", _insert),
