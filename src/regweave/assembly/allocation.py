@@ -3,7 +3,8 @@
 Variables are taken by first appearance, which needs no more registers than are live at once in straight-line
 code. If that gets stuck (pinned registers, tuples, values that live around loops), they are taken again,
 hardest first. If that gets stuck too, variables that were reused for unrelated values are split, so that each
-value can have a register of its own, and both orders are tried once more. Only then registers have run out.
+value can have a register of its own, and both orders are tried once more. At last those that got stuck go
+first (see `searching`). Only then registers have run out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
 from regweave.assembly.maps import measure_pressure
 from regweave.assembly.program import Program
+from regweave.assembly.searching import search
 from regweave.assembly.splitting import split
 
 
@@ -39,4 +41,8 @@ def allocate(program: Program, flow: Flow) -> tuple[Program, Flow, Registers]:
                 for order in (finer_interference.order, hardest_first(finer, finer_interference)):
                     with suppress(Stuck):
                         return finer, again, colour(finer, finer_interference, order)
+                program, flow, interference = finer, again, finer_interference
+            registers = search(program, interference, interference.order, {})
+            if registers is not None:
+                return program, flow, registers
         raise register_error(program, flow, stuck, pressure) from None

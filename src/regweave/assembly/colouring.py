@@ -11,7 +11,7 @@ import functools
 import heapq
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
@@ -19,6 +19,7 @@ from regweave.assembly.variables import Variable, members
 from regweave.values import frozen
 
 Registers = dict[Variable, tuple[str, ...]]
+_ALL: Mapping[str, int] = {}
 
 
 @frozen
@@ -90,15 +91,21 @@ def interfere(program: Program, flow: Flow) -> Interference:
     return Interference(beside, blocked, order)
 
 
-def colour(program: Program, interference: Interference, order: Sequence[int]) -> Registers:
-    """Registers for all variables, taken in `order`, pinned ones first; Stuck where there is none."""
+def colour(
+    program: Program, interference: Interference, order: Sequence[int], most: Mapping[str, int] = _ALL
+) -> Registers:
+    """Registers for all variables, taken in `order`, pinned ones first; Stuck where there is none.
+
+    `most` limits how many registers of a class variables without a pin may take.
+    """
     variables, beside, blocked = program.variables, interference.beside, interference.blocked
     withheld = {program.machine.frame_register} if program.stack_bytes is not None else set()
     tenants: dict[str, int] = {}
     refused: dict[str, int] = {}
     free: dict[str, tuple[str, ...]] = {}
     for register_class in program.machine.classes:
-        free[register_class.name] = tuple(r for r in register_class.registers if r not in withheld)
+        allowed = register_class.registers[: most.get(register_class.name)]
+        free[register_class.name] = tuple(r for r in allowed if r not in withheld)
         for register in register_class.registers:
             tenants[register] = 0
             refused[register] = blocked.get(register, 0)

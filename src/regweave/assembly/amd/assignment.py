@@ -2,9 +2,9 @@
 
 What counts is the highest number in use. Variables are taken in several orders (as they appear; hardest
 first; largest tuples first; longest lives first), which is cheap, until one order does with the lower bound:
-the peak of live registers, tuples rounded up to their alignment. If none does, variables that were reused for
-unrelated values are split and tried again; the best of all is taken. The order of trying is fixed, so a
-kernel gets the same registers every time.
+the peak of live registers. If none does, variables that were reused for unrelated values are split and tried
+again, and then those that got stuck go first (see `searching`); the best of all is taken. The order of trying
+is fixed, so a kernel gets the same registers every time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
 from regweave.assembly.maps import Pressure, live_sets, measure_pressure
 from regweave.assembly.program import Program
+from regweave.assembly.searching import search
 from regweave.assembly.splitting import split
 from regweave.assembly.variables import members
 from regweave.errors import RegisterError
@@ -26,6 +27,8 @@ from regweave.machines.amd.assembly.targets import GcnMachine
 from regweave.values import frozen
 
 _CLASSES = ("vector", "accumulation", "scalar")
+#: Registers above the lower bound that a search tries to do with.
+_STEPS = (0, 1, 2, 4, 8)
 
 
 @frozen(eq=False)
@@ -38,36 +41,70 @@ class Assignment:
     used: Mapping[str, int]
     bound: Mapping[str, int]
 
+    @property
+    def least(self) -> bool:
+        """Whether no assignment can do with fewer."""
+        return all(self.used[name] <= self.bound[name] for name in _CLASSES)
+
 
 def assign(program: KernelProgram, flow: Flow, machine: GcnMachine) -> Assignment:
     """Registers for all variables. RegisterError, with what is live where it is tightest, if they run out."""
     pressure = measure_pressure(program, flow)
     bound = lower_bound(program, pressure)
-    best: tuple[tuple[int, int], Program, Flow, Registers] | None = None
+    best: Assignment | None = None
     failure: Stuck | None = None
+    tried = []
     for candidate, candidate_flow in _candidates(program, flow):
         interference = interfere(candidate, candidate_flow)
+        tried.append((candidate, candidate_flow, interference))
         for order in _orders(candidate, candidate_flow, interference):
             try:
                 registers = colour(candidate, interference, order)
             except Stuck as stuck:
                 failure = failure or stuck
                 continue
-            used = count_used(registers)
-            file = machine.registers_in_file(used["vector"], used["accumulation"])
-            weight = (max(file, used["vector"] + used["accumulation"]), used["scalar"])
-            if best is None or weight < best[0]:
-                best = (weight, candidate, candidate_flow, registers)
-            if all(used[name] <= bound[name] for name in _CLASSES):
-                break
-        if best is not None and all(count_used(best[3])[name] <= bound[name] for name in _CLASSES):
-            break
+            found = Assignment(candidate, candidate_flow, registers, count_used(registers), bound)
+            if best is None or _weight(found, machine) < _weight(best, machine):
+                best = found
+            if found.least:
+                return found
+    if all(least <= program.machine.register_class(name).count for name, least in bound.items() if least):
+        for candidate, candidate_flow, interference in tried:
+            best = _fewer(candidate, candidate_flow, interference, best, bound, machine)
     if best is None:
         assert failure is not None, "no order was tried"
         raise _explained(register_error(program, flow, failure, pressure), program, flow, failure)
-    _, chosen, chosen_flow, registers = best
-    assert isinstance(chosen, KernelProgram), "splitting keeps the kind of program"
-    return Assignment(chosen, chosen_flow, registers, count_used(registers), bound)
+    return best
+
+
+def _weight(assignment: Assignment, machine: GcnMachine) -> tuple[int, int]:
+    used = assignment.used
+    file = machine.registers_in_file(used["vector"], used["accumulation"])
+    return max(file, used["vector"] + used["accumulation"]), used["scalar"]
+
+
+def _fewer(
+    program: KernelProgram,
+    flow: Flow,
+    interference: Interference,
+    best: Assignment | None,
+    bound: Mapping[str, int],
+    machine: GcnMachine,
+) -> Assignment | None:
+    """What a search finds that is better than `best`: with as many registers as the bound says, then with
+    more."""
+    for more in (*_STEPS, None):
+        most = {} if more is None else {name: least + more for name, least in bound.items()}
+        if best is not None and (more is None or all(best.used[name] <= most[name] for name in _CLASSES)):
+            return best
+        for order in _orders(program, flow, interference):
+            registers = search(program, interference, order, most)
+            if registers is not None:
+                found = Assignment(program, flow, registers, count_used(registers), bound)
+                if best is None or _weight(found, machine) < _weight(best, machine):
+                    best = found
+                break
+    return best
 
 
 def count_used(registers: Registers) -> dict[str, int]:
@@ -91,10 +128,11 @@ def lower_bound(program: KernelProgram, pressure: Pressure) -> dict[str, int]:
     return bound
 
 
-def _candidates(program: KernelProgram, flow: Flow) -> Iterator[tuple[Program, Flow]]:
+def _candidates(program: KernelProgram, flow: Flow) -> Iterator[tuple[KernelProgram, Flow]]:
     yield program, flow
     finer = split(program, flow)
     if finer is not None:
+        assert isinstance(finer, KernelProgram), "splitting keeps the kind of program"
         finer = replace(finer, touches=_touches_on(program, finer))
         yield finer, solve(finer)
 

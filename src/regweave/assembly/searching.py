@@ -1,0 +1,33 @@
+"""Colouring again and again: whoever found no register comes earlier the next time.
+
+A long-lived variable in the middle of the file leaves no room for a tuple although enough registers are free.
+Some order of taking variables avoids that, and the ones that got stuck say which: each goes before those that
+got stuck less often. Small files that an exhaustive search can fill are filled by a dozen of such rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from regweave.assembly.colouring import Interference, Registers, Stuck, colour
+from regweave.assembly.program import Program
+
+_ROUNDS, _WORK = 30, 6000
+
+
+def search(
+    program: Program, interference: Interference, order: Sequence[int], most: Mapping[str, int]
+) -> Registers | None:
+    """Registers for all variables with at most `most` of each class; None where no round found any.
+
+    There are fewer rounds for programs of many variables.
+    """
+    stuck: dict[int, int] = {}
+    for _ in range(max(4, min(_ROUNDS, _WORK // max(len(order), 1)))):
+        try:
+            return colour(program, interference, sorted(order, key=lambda v: -stuck.get(v, 0)), most)
+        except Stuck as found:
+            if found.variable.pin is not None:
+                return None
+            stuck[found.variable.id] = stuck.get(found.variable.id, 0) + 1
+    return None
