@@ -12,11 +12,11 @@ from regweave.errors import RegisterError
 from regweave.machines.amd.assembly import GFX90A, GFX906, GcnMachine
 
 
-def crowded(machine: GcnMachine, file: int, seed: int) -> Kernel:
-    """Variables of 1, 2 and 4 registers that come and go in a file of so many, always nearly full."""
+def crowded(machine: GcnMachine, file: int, seed: int, *, given: int | None = None) -> Kernel:
+    """Variables of 1, 2 and 4 registers that come and go in a file of so many, always nearly full; `given` are there."""
     choose = random.Random(seed)
     kernel = Kernel(machine, name="k")
-    kernel.machine = cut(machine, file)
+    kernel.machine = cut(machine, given or file)
     kernel.emit("s_movk_i32", "s20", 0)
     living, held = [], 0
     for number in range(9):
@@ -52,8 +52,7 @@ def test_no_false_overflow(machine: GcnMachine):
 
 def test_what_cannot_fit_is_refused():
     least = crowded(GFX906, 8, 7).finish().bound["vector"]
-    refused = crowded(GFX906, 8, 7)
-    refused.machine = cut(GFX906, least - 1)
+    refused = crowded(GFX906, 8, 7, given=least - 1)
     with pytest.raises(RegisterError, match=f"needs {least} of {least - 1} vector registers"):
         refused.finish()
 
