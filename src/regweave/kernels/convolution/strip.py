@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from regweave.assembly.variables import Variable
 from regweave.kernels.convolution.arguments import PlaneEntry
+from regweave.kernels.convolution.copying import copy_elements
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
@@ -95,7 +96,7 @@ class FillChannel:
         """One plane of a line to `to`, which moves behind it."""
         b, lanes = w.b, w.geometry.lanes
         here, end, source, count = (b.general(s) for s in ("here", "end", "source", "count"))
-        zero, value = b.vector("zero"), b.vector("value")
+        zero = b.vector("zero")
         inside, outside, done = (b.fresh_label(s) for s in ("inside", "outside", "plane_done"))
         b.emit("zero", zero)
         b.emit("mov", end, b.at(plane, PlaneEntry.size.offset))
@@ -124,7 +125,7 @@ class FillChannel:
         b.emit("mov", source, line_at)
         b.emit("add", source, b.at(plane, PlaneEntry.x.offset))
         b.emit("mov", here, before)
-        self._copy(w, here, source, count, value)
+        copy_elements(w, here, source, count)
         b.label(done)
         b.emit("mov", to, end)
 
@@ -139,38 +140,4 @@ class FillChannel:
         b.emit("add", here, w.geometry.vector_bytes)
         b.emit("cmp", here, end)
         b.emit("jump_below", top)
-        b.label(done)
-
-    def _copy(self, w: Workspace, here: Variable, source: Variable, count: Variable, value: Variable) -> None:
-        """`count` >= 1 elements from `source`, x_step apart: by vectors where they are neighbours."""
-        b, lanes, size = w.b, w.geometry.lanes, w.geometry.vector_bytes
-        step, element = b.general("step"), b.general("element")
-        single, top, tail, done = (b.fresh_label(s) for s in ("single", "vectors", "tail", "copied"))
-        b.emit("mov", step, w.field("x_step"))
-        b.emit("cmp", step, 4)
-        b.emit("jump_not_equal", single)
-        b.emit("sub", count, lanes)
-        b.emit("jump_less", tail)
-        b.label(top)
-        b.emit("load", value, b.at(source))
-        b.emit("store", b.at(here), value)
-        b.emit("add", source, size)
-        b.emit("add", here, size)
-        b.emit("sub", count, lanes)
-        b.emit("jump_greater_equal", top)
-        b.label(tail)
-        b.emit("add", count, lanes)
-        b.emit("jump_equal", done)
-        mask = b.mask("rest")
-        b.emit("mask_from_count", mask, count)
-        b.emit("load_masked", value, b.at(source), mask)
-        b.emit("store_masked", b.at(here), value, mask)
-        b.emit("jump", done)
-        b.label(single)
-        b.emit("mov32", element, b.at(source))
-        b.emit("mov32", b.at(here), element)
-        b.emit("add", source, step)
-        b.emit("add", here, 4)
-        b.emit("dec", count)
-        b.emit("jump_nonzero", single)
         b.label(done)
