@@ -48,7 +48,8 @@ _BARRIERS: dict[str, int] = dict(zip(FORMS, (1, 3, 0), strict=True))
 class Offer:
     """Candidates of one strategy, of one form or of several written together.
 
-    `bound` computes what none of them undercuts; without it that is nothing. `closer` does so with more work.
+    `bound` computes what none of them undercuts; without it that is nothing. Each of `closer` does so with
+    more work than the one before, as far as that is at most so many instructions.
     `listed` gives those that a person is shown, where these are not all.
     """
 
@@ -56,7 +57,7 @@ class Offer:
     forms: tuple[str | None, ...]
     write: Callable[[], tuple[Candidate, ...]]
     bound: Callable[[], Cost] | None = None
-    closer: Callable[[], Cost] | None = None
+    closer: tuple[Callable[[int], Cost], ...] = ()
     listed: Callable[[], tuple[Candidate, ...]] | None = None
 
     @cached_property
@@ -138,7 +139,10 @@ class Offers:
             (form,),
             lambda: (self._rounds[number].candidate,),
             lambda: self._least_hops,
-            lambda: replace(self._rounds[number].least, converts=_converts(self._relation)),
+            (
+                lambda most: replace(self._rounds[number].least, converts=_converts(self._relation)),
+                lambda most: replace(self._rounds[number].nearer(), converts=_converts(self._relation)),
+            ),
         )
 
     @cached_property
@@ -152,9 +156,16 @@ class Offers:
             ("steps",),
             lambda: self._steps[number].candidates if number < len(self._steps) else (),
             self._least_steps,
-            lambda: Cost(logic=self._steps[number].instructions) if number < len(self._steps) else NO_COST,
+            (lambda most: self._least_way(number, most),),
             listed,
         )
+
+    def _least_way(self, number: int, most: int) -> Cost:
+        """Of one of the ways in steps."""
+        problem = self.problem
+        if isinstance(problem, str) or find_step_ways(self._request, problem.relation, most):
+            return Cost(logic=self._steps[number].instructions) if number < len(self._steps) else NO_COST
+        return Cost(logic=most + 1)
 
     def _listed_steps(self) -> tuple[Candidate, ...]:
         lean = None if self._all_steps or not self._steps else self._rounds[1].candidate

@@ -146,9 +146,10 @@ def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
         for least, place, offer in sorted(limits, key=itemgetter(0, 1)):
             if best is not None and (least, place) > best[:2]:
                 continue
-            if best is not None and offer.closer is not None:
-                closer = _price(offer.strategy, offer.closer(), machine)
-                if (closer, place) > best[:2]:
+            if best is not None:
+                most = best[0][0]
+                closer = (_price(offer.strategy, bound(most), machine) for bound in offer.closer)
+                if any((price, place) > best[:2] for price in closer):
                     continue
             for candidate in offer.candidates:
                 if same and candidate.strategy == "exchange" and not candidate.cost.exchanges:

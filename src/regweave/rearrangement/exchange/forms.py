@@ -39,10 +39,14 @@ _FEW, _LARGE = 256, 2048
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """An exchange in rounds whose program is written by `write`, and takes `least` instructions at least."""
+    """An exchange in rounds whose program is written by `write`, and takes `least` instructions at least.
+
+    `nearer` says the same with more work, once it is known how words are put together.
+    """
 
     least: Cost
     write: Callable[[], Candidate]
+    nearer: Callable[[], Cost]
 
     @cached_property
     def candidate(self) -> Candidate:
@@ -73,7 +77,10 @@ def find_ways(request: Request, problem: Problem | str) -> tuple[Way, Way]:
 
 
 def _written(direct: Candidate, lean: Candidate) -> tuple[Way, Way]:
-    return Way(direct.cost, lambda: direct), Way(lean.cost, lambda: lean)
+    return (
+        Way(direct.cost, lambda: direct, lambda: direct.cost),
+        Way(lean.cost, lambda: lean, lambda: lean.cost),
+    )
 
 
 def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Candidate, Candidate]:
@@ -143,12 +150,20 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
         total = min(map(sum, zip(found, nodes, strict=True)))
         return Cost(exchanges=min(found) * copies, selects=(total - min(found)) * copies)
 
+    def best_of(travels: list[Travel], *, direct: bool) -> Travel:
+        return min(travels, key=lambda travel: slots(travel, direct=direct))
+
+    def nearer(travels: list[Travel], *, direct: bool) -> Cost:
+        best = best_of(travels, direct=direct)
+        rounds = best.matrix.rounds if direct else best.exchanges
+        return Cost(exchanges=rounds * copies, selects=best.nodes * copies)
+
     def written_direct() -> Candidate:
-        best = min(every, key=lambda travel: slots(travel, direct=True))
+        best = best_of(every, direct=True)
         return _cheapest(request, "direct", [(best.matrix, lowered(best, "direct"))])
 
     def written_lean() -> Candidate:
-        best = min(some, key=lambda travel: slots(travel, direct=False))
+        best = best_of(some, direct=False)
         if best.exchanges == best.matrix.rounds and best.matrix is direct.candidate.matrix:
             assert direct.candidate.program is not None
             program = _renamed(direct.candidate.program, request)
@@ -156,8 +171,8 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
             program = lowered(best, "lean")
         return _cheapest(request, "lean", [(best.matrix, program)])
 
-    direct = Way(least(every, direct=True), written_direct)
-    return direct, Way(least(some, direct=False), written_lean)
+    direct = Way(least(every, direct=True), written_direct, lambda: nearer(every, direct=True))
+    return direct, Way(least(some, direct=False), written_lean, lambda: nearer(some, direct=False))
 
 
 def _renamed(program: Program, request: Request) -> Program:

@@ -20,6 +20,7 @@ leaner because the words that stay need not be chosen twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Kind = Literal["swap", "choose", "shift", "gather", "permute", "lanes", "transpose", "rename"]
@@ -70,6 +71,7 @@ def combined(columns: tuple[int, ...], mask: int) -> int:
     return total
 
 
+@lru_cache(maxsize=4096)
 def exchange_bits(kind: Kind, size: int, first: int, second: int) -> BitStep:
     """The step that exchanges two columns of `size`."""
     images = [1 << bit for bit in range(size)]
@@ -77,6 +79,7 @@ def exchange_bits(kind: Kind, size: int, first: int, second: int) -> BitStep:
     return BitStep(kind, tuple(images), (first, second))
 
 
+@lru_cache(maxsize=4096)
 def add_bits(kind: Kind, size: int, target: int, mask: int) -> BitStep:
     """The step that adds the columns of `mask` to column `target`."""
     images = [1 << bit for bit in range(size)]

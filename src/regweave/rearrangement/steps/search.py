@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, permutations
+from threading import Lock
 
 from regweave.machines.gpu import StepCosts, WarpMachine
 from regweave.rearrangement.steps.bit_maps import BitMap
@@ -60,39 +61,60 @@ class Walk:
     instructions: int = 0
 
 
-def find_walk(goal: BitMap, packed: bool, machine: WarpMachine, fused: bool) -> Walk | None:
-    """The cheapest walk found; None if there is none within reach.
+def find_walk(
+    goal: BitMap, packed: bool, machine: WarpMachine, fused: bool, most: int | None = None
+) -> Walk | None:
+    """The cheapest walk found; None if there is none within reach, or none of at most `most` instructions.
 
     `packed` says that which items share a word is free. With `fused`, the machine's transposes and lane swaps
     are used too; without, shuffles only.
     """
-    return _find(goal, packed, machine.costs, machine.exchanges, fused)
+    return _walks(goal, packed, machine.costs, machine.exchanges, fused).cheapest(most)
 
 
 @lru_cache(maxsize=1024)
-def _find(
-    goal: BitMap, packed: bool, costs: StepCosts, exchanges: frozenset[str], fused: bool
-) -> Walk | None:
-    search = _Search(goal, costs, exchanges, fused)
-    number = count()
-    heap = [(0, next(number), start, Walk(start, ())) for start in _starts(goal, packed)]
-    seen: set[object] = set()
-    for _ in range(_MOST_VISITS):
-        if not heap:
-            return None
-        cost, _, columns, walk = heapq.heappop(heap)
+def _walks(goal: BitMap, packed: bool, costs: StepCosts, exchanges: frozenset[str], fused: bool) -> _Walks:
+    return _Walks(_Search(goal, costs, exchanges, fused), _starts(goal, packed))
+
+
+class _Walks:
+    """Walks in the order of their cost, as far as somebody has asked: the search goes on where it stopped."""
+
+    def __init__(self, search: _Search, starts: list[Columns]) -> None:
+        self._search, self._number, self._visits = search, count(), 0
+        # the columns before the last steps, which are taken when their turn comes
+        self._heap: list[tuple[int, int, Columns, Walk, tuple[BitStep, ...]]]
+        self._heap = [(0, next(self._number), start, Walk(start, ()), ()) for start in starts]
+        self._seen: set[object] = set()
+        self._found: Walk | None = None
+        self._one_at_a_time = Lock()
+
+    def cheapest(self, most: int | None) -> Walk | None:
+        """The first walk that arrives, if it takes at most so many instructions for every two words."""
+        with self._one_at_a_time:
+            while self._found is None and self._heap and self._visits < _MOST_VISITS:
+                if most is not None and self._heap[0][0] // _INSTRUCTION > most:
+                    return None
+                self._visit()
+            return self._found
+
+    def _visit(self) -> None:
+        search = self._search
+        cost, _, columns, walk, last = heapq.heappop(self._heap)
+        self._visits += 1
+        for step in last:
+            columns = step.applied(columns)
         key = columns.lanes, columns.parts, reduced(columns.registers)
-        if key in seen:
-            continue
-        seen.add(key)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        walk = Walk(walk.start, (*walk.steps, *last))
         if search.arrived(columns):
-            return Walk(walk.start, (*walk.steps, *search.ending(columns)), cost // _INSTRUCTION)
+            self._found = Walk(walk.start, (*walk.steps, *search.ending(columns)), cost // _INSTRUCTION)
+            return
         for steps in search.ways(columns):
-            after, total = columns, cost
-            for step in steps:
-                after, total = step.applied(after), total + search.cost(step)
-            heapq.heappush(heap, (total, next(number), after, Walk(walk.start, (*walk.steps, *steps))))
-    return None
+            total = cost + sum(map(search.cost, steps))
+            heapq.heappush(self._heap, (total, next(self._number), columns, walk, steps))
 
 
 def _starts(goal: BitMap, packed: bool) -> list[Columns]:

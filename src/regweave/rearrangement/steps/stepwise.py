@@ -102,14 +102,22 @@ class StepWay:
         return (Candidate("exchange", "steps", reason, program, cost),)
 
 
-def find_step_ways(request: Request, relation: Relation) -> tuple[StepWay, ...]:
-    """A walk with the machine's fused instructions, if it has any, and one by shuffles alone."""
+def find_step_ways(
+    request: Request, relation: Relation, most_instructions: int | None = None
+) -> tuple[StepWay, ...]:
+    """A walk with the machine's fused instructions, if it has any, and one by shuffles alone.
+
+    Neither is looked for beyond `most_instructions`, lane arithmetic and conversions not counted.
+    """
     goal = find_bit_map(relation)
     if goal is None or relation.lanes > request.machine.lanes:
         return ()
     has_fused = not _FUSED.isdisjoint(request.machine.exchanges)
+    most = None
+    if most_instructions is not None:  # of all words -> for every two words
+        most = (2 * most_instructions + 1) // relation.destination.registers
     walks = [
-        (find_walk(goal, relation.packing is not None, request.machine, fused), fused)
+        (find_walk(goal, relation.packing is not None, request.machine, fused, most), fused)
         for fused in ((True, False) if has_fused else (False,))
     ]
     return tuple(
