@@ -30,6 +30,7 @@ EPILOGUE = """Examples:
     regweave machine sm_90a
     regweave asm kernel.rws --machine gfx906 -o kernel.co
     regweave image photo.jpg --op sepia -o old.jpg
+    regweave filter photo.jpg --kernel gaussian5 -o soft.jpg
     regweave bench cascade
     regweave doctor
 
@@ -97,6 +98,16 @@ VERBS = {
     regweave image photo.jpg --op gabor -o responses.png
     regweave image photo.jpg --op dct8 --stride 8 -o 'plane-{}.png'
     regweave image small.png --op grey -o grey.png --machine gfx906 --precision i8
+""",
+    ),
+    "filter": (
+        "Convolve an image with a small kernel: blur, edges, sharpening, your own.",
+        """Examples:
+
+    regweave filter photo.jpg --kernel gaussian5 -o soft.jpg
+    regweave filter photo.png --kernel sobel -o edges.png --json
+    regweave filter photo.tif --kernel box9 --stride 4 -o small.tif
+    regweave filter photo.jpg --kernel mine.txt --border mirror -o out.png
 """,
     ),
     "bench": (

@@ -122,16 +122,25 @@ def operation(name: str | Path) -> Operation:
             nearest=nearest_names(str(name), _OPERATIONS),
             expected=f"{', '.join(_OPERATIONS)}, or a file (.npy, or text with one row per line)",
         )
-    matrix = _read_npy(path) if path.suffix == ".npy" else _read_text(path)
-    if matrix.ndim not in (2, 3, 4) or 0 in matrix.shape:
+    matrix = read_matrix(path)
+    if matrix.ndim not in (2, 3, 4):
         raise InputError(
             f"a matrix of shape {list(matrix.shape)}",
             where=str(path),
             expected="[results, channels], or a bank [filters, height, width(, channels)]",
         )
+    return Operation(path.name, matrix)
+
+
+def read_matrix(path: Path) -> np.ndarray:
+    """The f32 array in a file: .npy, or text with one row per line. InputError for anything else, and for
+    empty arrays and numbers that are not finite."""
+    matrix = _read_npy(path) if path.suffix == ".npy" else _read_text(path)
+    if 0 in matrix.shape:
+        raise InputError(f"a matrix of shape {list(matrix.shape)}", where=str(path), expected="no empty side")
     if not np.isfinite(matrix).all():
         raise InputError("not all elements are finite numbers", where=str(path))
-    return Operation(path.name, matrix)
+    return matrix
 
 
 def _read_npy(path: Path) -> np.ndarray:

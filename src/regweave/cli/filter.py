@@ -1,0 +1,141 @@
+"""`regweave filter IMAGE --kernel NAME -o OUT`: an image convolved with a small kernel.
+
+$ regweave filter photo.jpg --kernel gaussian5 -o soft.jpg
+$ regweave filter sky.tif --kernel sobel --stride 2 -o edges.tif --json
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from cyclopts import Parameter
+from cyclopts.completion import CompletionContext
+
+from regweave.cli.output import print_document, talk_console, talk_of
+
+
+def _complete_filters(context: CompletionContext) -> Iterator[str]:
+    from regweave.images import filter_names
+
+    names = (name.replace("N", size) for name in filter_names() for size in ("3", "5", "9"))
+    return (name for name in dict.fromkeys(names) if name.startswith(context.incomplete))
+
+
+_Filter: TypeAlias = Annotated[str, Parameter(completer=_complete_filters)]
+
+
+def filter_command(
+    image: Path,
+    /,
+    *,
+    kernel: _Filter,
+    out: Annotated[Path, Parameter(name=("--out", "-o"))],
+    stride: int = 1,
+    border: str = "edge",
+    threads: int | None = None,
+    json: bool = False,
+) -> None:
+    """Convolve an image with a small kernel, channel by channel, and write the result.
+
+    Parameters
+    ----------
+    image:
+        PNG, JPEG, TIFF, WebP, BMP; grey or colour, 8 or 16 bits; alpha is kept (thinned by the stride). An
+        .npy or an uncompressed TIFF is mapped: written to .npy or .tif it may be larger than memory.
+    kernel:
+        gaussian5 (or another odd size), box9 (or another), sobel, laplacian, unsharp; or a file: .npy, or
+        text with one row per line.
+    out:
+        The file to write.
+    stride:
+        Take every so-many-th pixel of every so-many-th row.
+    border:
+        How the image goes on beyond its edges: edge, mirror or zero.
+    threads:
+        Threads; default: all processors.
+    json:
+        Print one JSON document on stdout.
+    """
+    from regweave.images import image_filter
+    from regweave.images.files import check_folder, check_target
+    from regweave.images.mapped import map_image
+
+    chosen = image_filter(kernel)
+    if out.suffix.lower() == ".npy":
+        check_folder(out)
+    else:
+        check_target(out)
+    options: dict[str, Any] = {"stride": stride, "border": border, "threads": threads}
+    with talk_of("filter") as say:
+        say(f"reading {image}")
+        started = time.perf_counter()
+        mapped = map_image(image) if image.exists() else None
+        options["progress"] = lambda done, rows: say(f"{chosen.name}, {done / rows:.0%}")
+        work = _through_memory if mapped is None else _mapped
+        shape, bits, seconds = work(image, mapped, chosen, out, options, say)
+    document = {
+        "image": str(image),
+        "kernel": chosen.name,
+        "width": shape[1],
+        "height": shape[0],
+        "channels": shape[2],
+        "bits": bits,
+        "stride": stride,
+        "border": border,
+        "mapped": mapped is not None,
+        "files": [str(out)],
+        "seconds": {"filter": seconds, "total": time.perf_counter() - started},
+    }
+    if json:
+        print_document(document)
+        return
+    print(f"{chosen.name}: {shape[1]} x {shape[0]} pixels, {seconds * 1e3:.0f} ms")
+    print(f"written to {out}")
+
+
+def _through_memory(
+    image: Path, _: Any, chosen: Any, out: Path, options: dict[str, Any], say: Callable[[str], None]
+) -> tuple[tuple[int, ...], int, float]:
+    """Read, filter, write."""
+    from regweave.images import Picture, filter_image, read_image, write_image
+    from regweave.images.files import keeps_alpha
+    from regweave.images.mapped import mapped_output
+
+    picture = read_image(image)
+    started = time.perf_counter()
+    found = filter_image(picture.pixels, chosen, **options)
+    seconds = time.perf_counter() - started
+    say(f"writing {out}")
+    if out.suffix.lower() == ".npy":
+        with mapped_output(out, found.shape, found.dtype) as target:
+            target[...] = found
+    else:
+        step = options["stride"]
+        alpha = None if picture.alpha is None else picture.alpha[::step, ::step]
+        write_image(out, Picture(found, alpha, picture.profile))
+        if alpha is not None and not keeps_alpha(out):
+            talk_console().print(f"{out.suffix} has no alpha: it was left out", markup=False)
+    return picture.pixels.shape, 8 * picture.pixels.itemsize, seconds
+
+
+def _mapped(
+    image: Path, mapped: Any, chosen: Any, out: Path, options: dict[str, Any], say: Callable[[str], None]
+) -> tuple[tuple[int, ...], int, float]:
+    """Filter from file to file, or through memory into a format that is written at once."""
+    from regweave.images import Picture, filter_image, write_image
+    from regweave.images.filters import filtered_shape
+    from regweave.images.mapped import MAPPED, mapped_output
+
+    started = time.perf_counter()
+    if out.suffix.lower() in MAPPED:
+        shape = filtered_shape(mapped.shape, options["stride"])
+        with mapped_output(out, shape, mapped.dtype) as target:
+            filter_image(mapped, chosen, out=target, **options)
+    else:
+        found = filter_image(mapped, chosen, **options)
+        say(f"writing {out}")
+        write_image(out, Picture(found))
+    return mapped.shape, 8 * mapped.itemsize, time.perf_counter() - started

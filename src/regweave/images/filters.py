@@ -1,0 +1,193 @@
+"""Filtering an image of any size: small kernels by name or from a file, band by band, on `Conv2d`.
+
+    >>> soft = filter_image(photo, image_filter("gaussian5"))
+    >>> edges = filter_image(photo, image_filter("sobel"), stride=2)
+
+A band is some rows of the image with what its kernels reach above and below, as f32, one plane per channel;
+so an image that is mapped from a file needs memory for a band only. Kernels are not flipped (as in OpenCV's
+filter2D); the middle of a kernel of even size is the element right and below. Channels are filtered apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regweave.convolution import Conv2d
+from regweave.errors import InputError, nearest_names
+from regweave.images.operations import read_matrix
+from regweave.images.product import Progress, finish
+from regweave.values import frozen
+
+#: How an image goes on beyond its edges.
+BORDERS = ("edge", "mirror", "zero")
+_MOST_SIDE = 63
+_SIZED = re.compile(r"(gaussian|box)(\d+)")
+#: Elements of a band as f32.
+_BAND = 1 << 21
+_CROSS = ((0, 1, 0), (1, -4, 1), (0, 1, 0))
+_SOBEL = ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1))
+
+
+@frozen(eq=False)
+class ImageFilter:
+    """Kernels [n, height, width]; of one the response is taken, or its `magnitude`; of several the root of
+    the sum of squares."""
+
+    name: str
+    kernels: np.ndarray
+    magnitude: bool = False
+
+    def combine(self, responses: np.ndarray) -> np.ndarray:
+        """Responses [channels, n, height, width] to [channels, height, width]."""
+        if responses.shape[1] == 1:
+            return np.abs(responses[:, 0]) if self.magnitude else responses[:, 0]
+        return np.sqrt(np.square(responses).sum(axis=1))
+
+
+def _gaussian(side: int) -> np.ndarray:
+    row = np.array([1.0])
+    for _ in range(side - 1):
+        row = np.convolve(row, (0.5, 0.5))
+    return np.outer(row, row)
+
+
+def _unsharp() -> np.ndarray:
+    kernel = -_gaussian(5)
+    kernel[2, 2] += 2
+    return kernel
+
+
+_FILTERS: dict[str, tuple[str, Callable[[], ImageFilter]]] = {
+    "gaussianN": ("binomial blur of N x N (gaussian5)", lambda: _made("gaussian5", _gaussian(5))),
+    "boxN": ("mean of N x N pixels (box9)", lambda: _made("box9", np.full((9, 9), 1 / 81))),
+    "sobel": ("strength of edges, a step of 1 gives 1", lambda: _made("sobel", *_sobel(), magnitude=True)),
+    "laplacian": ("magnitude of the second derivative", lambda: _made("laplacian", _CROSS, magnitude=True)),
+    "unsharp": ("sharper: the image and its difference to gaussian5", lambda: _made("unsharp", _unsharp())),
+}
+
+
+def _sobel() -> tuple[np.ndarray, np.ndarray]:
+    kernel = np.array(_SOBEL) / 4
+    return kernel, kernel.T
+
+
+def _made(name: str, *kernels: Any, magnitude: bool = False) -> ImageFilter:
+    return ImageFilter(name, np.array(kernels, np.float32), magnitude)
+
+
+def filter_names() -> dict[str, str]:
+    """The filters by name, each with what it does; N stands for an odd number."""
+    return {name: text for name, (text, _) in _FILTERS.items()}
+
+
+def image_filter(name: str | Path) -> ImageFilter:
+    """A filter by name (`gaussian5`, `box9`, `sobel`, `laplacian`, `unsharp`), or the kernel in a file.
+
+    A file is an .npy or a text with one row per line, [height, width] up to 63 x 63. InputError for unknown
+    names and for files that hold no such kernel.
+    """
+    word = str(name)
+    sized = _SIZED.fullmatch(word)
+    if sized is not None:
+        side = int(sized[2])
+        if side % 2 == 0 or side > _MOST_SIDE:
+            raise InputError(
+                f"a filter of {side} x {side}", where=word, expected=f"an odd side up to {_MOST_SIDE}"
+            )
+        return _made(word, _gaussian(side) if sized[1] == "gaussian" else np.full((side, side), 1 / side**2))
+    if word in _FILTERS and not word.endswith("N"):
+        return _FILTERS[word][1]()
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        known = [key.replace("N", "5") for key in _FILTERS]
+        raise InputError(
+            f"unknown filter {word!r}",
+            nearest=nearest_names(word, known),
+            expected=f"{', '.join(_FILTERS)} (N odd), or a file (.npy, or text with one row per line)",
+        )
+    kernel = read_matrix(path)
+    if kernel.ndim != 2 or max(kernel.shape) > _MOST_SIDE:
+        raise InputError(
+            f"a kernel of shape {list(kernel.shape)}",
+            where=str(path),
+            expected=f"[height, width], at most {_MOST_SIDE} x {_MOST_SIDE}",
+        )
+    return _made(path.name, kernel)
+
+
+def filtered_shape(shape: Sequence[int], stride: int) -> tuple[int, int, int]:
+    """The shape of a filtered image. InputError for a stride that is none."""
+    if stride < 1:
+        raise InputError(f"a stride of {stride}", where="stride", expected="1 or more")
+    return -(-shape[0] // stride), -(-shape[1] // stride), shape[2]
+
+
+def filter_image(
+    image: np.ndarray,
+    chosen: ImageFilter,
+    *,
+    stride: int = 1,
+    border: str = "edge",
+    threads: int | None = None,
+    out: np.ndarray | None = None,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """The filtered image, at every `stride`-th pixel: [height / stride, width / stride, channels], both up.
+
+    `image` [height, width, channels] of u8, u16 or f32; the result is of its type, rounded to even and
+    clamped, or written into `out`. `border` says how the image goes on beyond its edges: "edge", "mirror" or
+    "zero". `progress(done, rows)` is called after each band. InputError for other shapes, types and words.
+    """
+    if border not in BORDERS:
+        raise InputError(
+            f"unknown border {border!r}", expected=", ".join(BORDERS), nearest=nearest_names(border, BORDERS)
+        )
+    if image.ndim != 3 or 0 in image.shape or image.dtype not in (np.uint8, np.uint16, np.float32):
+        raise InputError(
+            f"an image of shape {list(image.shape)} and type {image.dtype}",
+            expected="[height, width, channels] of uint8, uint16 or float32",
+        )
+    shape = rows, columns, channels = filtered_shape(image.shape, stride)
+    if out is None:
+        out = np.empty(shape, image.dtype)
+    elif out.shape != shape or out.dtype != image.dtype:
+        raise InputError(f"out has the shape {list(out.shape)}", expected=f"{list(shape)} of {image.dtype}")
+    count, high, wide = chosen.kernels.shape
+    layer = Conv2d(chosen.kernels[:, None], stride=stride, threads=threads)
+    band = max(1, _BAND // (columns * channels * max(count, stride * stride)))
+    for first in range(0, rows, band):
+        last = min(first + band, rows)
+        planes = _planes(image, first * stride, (last - 1) * stride + 1, (high, wide), border)
+        values = chosen.combine(layer(planes)[:, :, : last - first, :columns])
+        out[first:last] = finish(values, image.dtype).transpose(1, 2, 0)
+        if progress is not None:
+            progress(last, rows)
+    return out
+
+
+def _planes(image: np.ndarray, first: int, last: int, size: tuple[int, int], border: str) -> np.ndarray:
+    """Rows `first` to `last` with what the kernel reaches around them: [channels, 1, rows, columns], f32."""
+    height, width, channels = image.shape
+    (above, left), (below, right) = ((side // 2 for side in size), (side - 1 - side // 2 for side in size))
+    rows = np.arange(first - above, last + below)
+    beside = np.concatenate([np.arange(-left, 0), np.arange(width, width + right)])
+    planes = np.empty((channels, 1, len(rows), left + width + right), np.float32)
+    planes[:, 0, :, left : left + width] = image[_inside(rows, height, border)].transpose(2, 0, 1)
+    planes[..., left + beside] = planes[..., left + _inside(beside, width, border)]
+    if border == "zero":
+        planes[..., left + beside] = 0
+        planes[:, :, (rows < 0) | (rows >= height)] = 0
+    return planes
+
+
+def _inside(places: np.ndarray, size: int, border: str) -> np.ndarray:
+    """Where the elements of a border are taken from: the edge, or folded back without repeating it."""
+    if border != "mirror" or size == 1:
+        return np.clip(places, 0, size - 1)
+    folded = places % (2 * size - 2)
+    return np.minimum(folded, 2 * size - 2 - folded)
