@@ -93,6 +93,12 @@ def piece_reference(model: Model, piece: Piece, inputs: dict[str, np.ndarray]) -
     """The piece's result in float64, by the operators that it was turned into."""
     x = inputs[piece.input]
     x = x.T if piece.transposed else x
+    if piece.window is not None:
+        layer = piece.layer
+        y = piece.window.convolution(x.shape).reference(x, layer.weights, layer.bias)
+        for op in layer.epilogue:
+            y = op.reference(y)
+        return y
     added = piece.added
     extras = [
         inputs[name] if name in inputs else added[name] if name in added else model.constants.value(name)

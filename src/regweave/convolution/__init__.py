@@ -7,7 +7,10 @@ from regweave.lazy import lazy_names
 if TYPE_CHECKING:
     from regweave.convolution.calls import Conv2d, conv2d
     from regweave.convolution.forms import unroll_rows
+    from regweave.convolution.native import DenseConvolution
 
-__all__ = ["Conv2d", "conv2d", "unroll_rows"]
+__all__ = ["Conv2d", "DenseConvolution", "conv2d", "unroll_rows"]
 
-__getattr__ = lazy_names(__name__, calls=("Conv2d", "conv2d"), forms=("unroll_rows",))
+__getattr__ = lazy_names(
+    __name__, calls=("Conv2d", "conv2d"), forms=("unroll_rows",), native=("DenseConvolution",)
+)

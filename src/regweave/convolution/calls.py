@@ -11,7 +11,9 @@ last image is one whose channels lie side by side, a mirrored one has a negative
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +23,12 @@ from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
 from regweave.convolution.choice import untransformed
 from regweave.convolution.portable import run_portable
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise, activation, convolution_of
+
+if TYPE_CHECKING:
+    from regweave.convolution.native import DenseConvolution
 
 ORDERS = ("nchw", "nhwc")
 #: Shapes for which a layer keeps its tables.
@@ -69,7 +74,8 @@ class Conv2d:
     `weights` [filters, channels / groups, kernel height, kernel width], `bias` [filters] or None. x is
     [batch, channels, height, width]; with order "nhwc" it and the result are [batch, height, width,
     channels]. Without the height everywhere it is a convolution of signals. `stride`, `padding`,
-    `dilation`, `groups` as in `operators.convolution_of`, `activation` as in `cascade`. `form`: "none",
+    `dilation`, `groups` as in `operators.convolution_of`, `activation` as in `cascade`, or several operators.
+    `form`: "none",
     "polyphase" or "unrolled" insists on how rows are rearranged. `threads` at most work on a call; None:
     all processors of this process. It may be called from several threads. Errors: InputError for shapes
     that do not meet, element types, unknown words.
@@ -84,7 +90,7 @@ class Conv2d:
         padding: int | str | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
-        activation: str | Elementwise | None = None,
+        activation: str | Elementwise | Sequence[Elementwise] | None = None,
         order: str = "nchw",
         threads: int | None = None,
         form: str | None = None,
@@ -120,6 +126,27 @@ class Conv2d:
             )
         planar = (shape[0], shape[-1], *shape[1:-1]) if self.order == "nhwc" else tuple(shape)
         return convolution_of(planar, self.weights.shape, **self._settings)
+
+    def dense(self, shape: Sequence[int]) -> DenseConvolution:
+        """What runs an image [batch, channels, height, width] of that shape, densely packed.
+
+        Errors: InputError; UnsupportedError on machines without kernels.
+        """
+        from regweave.convolution.native import DenseConvolution
+
+        c, machine = self.convolution(shape), self.machine
+        if machine is None or self.order != "nchw" or len(shape) != 4:
+            raise UnsupportedError("only images of order nchw on machines with kernels are run from outside")
+
+        def made(form: str | None, fallback: DenseConvolution | None) -> DenseConvolution:
+            strides = _dense_strides(c.image_shape), _dense_strides(c.out_shape)
+            native, packed = self._prepare(c, *strides, False, form, machine)
+            return DenseConvolution(native, packed, c.out_shape, fallback)
+
+        found = made(self.form, None)
+        if found.native.choice.tile.transform is None:
+            return found
+        return replace(found, fallback=made(untransformed(c), None))
 
     def __call__(self, x: Any, *, out: Any = None) -> Any:
         """The result, of x's own kind, or `out`, which it was written to. Errors: InputError."""
@@ -213,6 +240,11 @@ def _strides(array: np.ndarray) -> tuple[int, ...]:
     return (*outer, 4 if array.shape[-1] == 1 else element)
 
 
+def _dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of densely packed float32 elements."""
+    return tuple(4 * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
 def _contiguous(array: np.ndarray) -> np.ndarray:
     return np.require(array, requirements=("C", "A"))
 
@@ -236,7 +268,9 @@ def _order(order: str) -> str:
     return word
 
 
-def _epilogue(given: str | Elementwise | None) -> tuple[Elementwise, ...]:
+def _epilogue(given: str | Elementwise | Sequence[Elementwise] | None) -> tuple[Elementwise, ...]:
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return tuple(op for word in given if (op := activation(word)) is not None)
     op = activation(given)
     return () if op is None else (op,)
 

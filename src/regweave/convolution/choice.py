@@ -158,7 +158,7 @@ def lines_of(c: Convolution, rows: int) -> int:
     return (rows - 1) * c.vertical.stride + c.vertical.span
 
 
-def _transforms(c: Convolution) -> bool:
+def transforms(c: Convolution) -> bool:
     """Whether rows can be transformed for `c`: rows that it reads one after the other, and not too many."""
     axis = c.vertical
     return axis.stride == axis.dilation == 1 and axis.kernel in (2, 3) and axis.outputs > 1
@@ -172,7 +172,7 @@ def untransformed(c: Convolution) -> str:
 def _form(c: Convolution, form: str | None) -> str:
     if form is None:
         pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= _MOST_TRANSFORMED
-        return "transformed" if _transforms(c) and pays else untransformed(c)
+        return "transformed" if transforms(c) and pays else untransformed(c)
     if form not in FORMS:
         raise InputError(
             f"unknown form {form!r}",
@@ -180,7 +180,7 @@ def _form(c: Convolution, form: str | None) -> str:
             expected="one of " + ", ".join(FORMS),
             nearest=nearest_names(form, FORMS),
         )
-    if form == "transformed" and not _transforms(c):
+    if form == "transformed" and not transforms(c):
         raise InputError(
             f"form transformed for a kernel of {c.vertical.kernel} rows at stride {c.vertical.stride}, "
             f"dilation {c.vertical.dilation}, {c.vertical.outputs} results in a column",

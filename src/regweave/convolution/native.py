@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from regweave.devices import cpu
 from regweave.kernels.convolution import ConvArguments, ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
+from regweave.values import frozen
 
 #: Room for what a part tells of its results: a vector of the widest machine.
 _FLAG_BYTES = 64
@@ -40,6 +41,41 @@ def loaded_convolution(tile: ConvTile, machine: VectorMachine) -> cpu.Function:
         return conv_kernel(tile, machine)
 
     return cpu.load_made(make, f"convolution {tile!r}", machine)
+
+
+@frozen(eq=False)
+class DenseConvolution:
+    """What runs a convolution of images whose elements lie one after the other, for whoever calls kernels
+    themselves.
+
+    `arguments` are complete but for x, y, `scratch` (`scratch_bytes` for each of `parts`) and `flags` (one
+    vector for each part). Where a flag is NaN after all parts, `fallback` must run instead.
+    """
+
+    native: NativeConvolution
+    packed: np.ndarray
+    out_shape: tuple[int, ...]
+    fallback: DenseConvolution | None = None
+
+    @cached_property
+    def arguments(self) -> ConvArguments:
+        """The argument block; keep this object as long as it is in use."""
+        return self.native.template(self.packed)
+
+    @property
+    def kernel(self) -> cpu.Function:
+        """`void kernel(const ConvArguments *, size_t part)`."""
+        return self.native.kernel
+
+    @property
+    def parts(self) -> int:
+        """Parts that the work is divided in."""
+        return self.native.parts
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of each part."""
+        return self.arguments.scratch_bytes
 
 
 class NativeConvolution:
@@ -110,6 +146,12 @@ class NativeConvolution:
             scratch_bytes=self.strip_bytes + stage,
         )
         self._free: list[tuple[ConvArguments, np.ndarray, np.ndarray]] = []
+
+    def template(self, packed: np.ndarray) -> ConvArguments:
+        """The arguments with these weights, complete but for x, y, scratch and flags."""
+        arguments = ConvArguments.from_buffer_copy(self._arguments)
+        arguments.packed = packed.ctypes.data
+        return arguments
 
     def run(self, x: int, y: int, packed: np.ndarray) -> bool:
         """The result at address `y` of the image at address `x`; False if this form is not for its values."""

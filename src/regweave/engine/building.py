@@ -20,7 +20,7 @@ from pathlib import Path
 import onnx
 
 from regweave.devices import cpu
-from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch
+from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch, SizedOperator
 from regweave.engine.blocking import GATE, JOIN, Facts, block_images
 from regweave.engine.blocking import Native as NativeForm
 from regweave.engine.natives import PLACES, Native, Natives
@@ -46,7 +46,7 @@ class Build:
         return frozenset(piece.name for name, piece in self.pieces.items() if name + BLOCKED in self.natives)
 
     @property
-    def operators(self) -> tuple[NativeOperator, ...]:
+    def operators(self) -> tuple[NativeOperator | SizedOperator, ...]:
         """The native operators to register."""
         return tuple(native.operator for native in self.natives.values())
 

@@ -22,7 +22,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from regweave.devices.onnxruntime import NativeOperator, NativeSession
+from regweave.devices.onnxruntime import NativeOperator, NativeSession, SizedOperator
 from regweave.graphs.external import all_tensors
 
 NCHWC = "com.microsoft.nchwc"
@@ -39,7 +39,10 @@ class Workshop:
         self._count = itertools.count()
 
     def optimise(
-        self, model: onnx.ModelProto, operators: Sequence[NativeOperator] = (), threads: int = 1
+        self,
+        model: onnx.ModelProto,
+        operators: Sequence[NativeOperator | SizedOperator] = (),
+        threads: int = 1,
     ) -> onnx.ModelProto:
         """`model` after onnxruntime's optimiser, weights left in a file of this workshop."""
         place = self._path / f"{next(self._count)}.onnx"
@@ -50,7 +53,7 @@ class Workshop:
     def open(
         self,
         model: onnx.ModelProto,
-        operators: Sequence[NativeOperator] = (),
+        operators: Sequence[NativeOperator | SizedOperator] = (),
         *,
         threads: int = 1,
         optimise: bool = False,

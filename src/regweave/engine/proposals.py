@@ -17,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from regweave.cascades import Costs, estimate, host_costs, traffic
+from regweave.convolution.choice import transforms
 from regweave.engine.attribution import Names
 from regweave.graphs import Link, Model, Piece, find_candidates, find_pieces
 from regweave.kernels import chain_plan, operation_counts
@@ -55,6 +58,15 @@ NATIVE_RATE = 8e9
 
 NATIVE_OPERATIONS = 40e9
 """Element operations a second behind a product or in a pass of ours."""
+
+BLOCK = 16
+"""Filters that onnxruntime's convolutions on blocked images come in."""
+
+CONVOLUTION_SHARE, NATIVE_SHARE, NATIVE_DEPTHWISE = 0.85, 0.85, 0.3
+"""Of a core's arithmetic: what onnxruntime's convolutions reach, what ours do on plain images."""
+
+TRANSFORMED_GAIN = 1.5
+"""By so much rows are worth transforming: fewer products, some of the gain lost on the way."""
 
 TRANSCENDENTAL = ("scale", "split")
 
@@ -172,6 +184,8 @@ def _predicted(model: Model, piece: Piece, threads: int) -> Proposal:
     costs = host_costs()
     if piece.kind == "elementwise":
         return _run_prediction(piece, threads)
+    if piece.kind == "convolution":
+        return _convolution_prediction(piece, threads, costs)
     return _product_prediction(model, piece, threads, costs)
 
 
@@ -186,6 +200,35 @@ def _run_prediction(piece: Piece, threads: int) -> Proposal:
     moved, fused = 4 * elements * (2 * count + tensors - 1), 4 * elements * (tensors + 1)
     reason = f"{count} passes over {4 * elements / 1e6:.2g} MB become one"
     return Proposal(piece, before, after, before, _with_ratio(reason, before, after), moved, fused)
+
+
+def _convolution_prediction(piece: Piece, threads: int, costs: Costs) -> Proposal:
+    """onnxruntime multiplies whole blocks of filters and, without activations that it knows, passes again."""
+    window, layer, shape = piece.window, piece.layer, piece.input_shape
+    assert window is not None, "the caller asks for convolutions only"
+    assert layer is not None
+    assert shape is not None, "their sizes are known"
+    c = window.convolution(size or 1 for size in shape)
+    flops = 2.0 * c.products
+    share = costs.flops * threads
+    depthwise = c.group_channels == 1
+    padded = -(-c.filters // BLOCK) * BLOCK / c.filters if c.groups == 1 else 1.0
+    before = flops * padded / (share * CONVOLUTION_SHARE)
+    rate = NATIVE_DEPTHWISE if depthwise else NATIVE_SHARE
+    if not depthwise and transforms(c):
+        rate *= TRANSFORMED_GAIN
+    after = flops / (share * rate)
+    elements = int(np.prod(c.out_shape))
+    work = [op for op in layer.epilogue if not isinstance(op, _FOLDED)]
+    if (
+        len(work) != len(layer.epilogue)
+        or len(work) > 1
+        or (work and not isinstance(work[0], _FOLDED_ACTIVATIONS))
+    ):
+        before += _node_seconds(layer.epilogue, 1, elements, threads)
+    after += NODE_SECONDS + elements / threads * _operations(layer.epilogue) / NATIVE_OPERATIONS
+    reason = f"{c.vertical.kernel}x{c.horizontal.kernel}, {c.channels} -> {c.filters} channels"
+    return Proposal(piece, before, after, before, _with_ratio(reason, before, after))
 
 
 def _product_prediction(model: Model, piece: Piece, threads: int, costs: Costs) -> Proposal:

@@ -89,6 +89,8 @@ def _refused_report(piece: Piece) -> PieceReport:
 def _activations(piece: Piece) -> tuple[tuple[str, ...], ...]:
     if piece.chain is not None:
         return tuple(tuple(map(str, stage.epilogue)) for stage in piece.chain.stages)
+    if piece.layer is not None:
+        return (tuple(map(str, piece.layer.epilogue)),)
     return (tuple(map(str, piece.run.ops)),) if piece.run is not None else ()
 
 

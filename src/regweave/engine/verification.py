@@ -13,7 +13,7 @@ tensor: a kernel treats all of them alike, and every tail of it is among them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,12 +73,44 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     x = tensors[piece.input]
     if not x.size:
         return Check(Accuracy(0.0, 0.0), Accuracy(0.0, 0.0), True)
+    if piece.window is not None:
+        return _check_convolution(piece, natives, np.ascontiguousarray(x, np.float32), tensors[piece.output])
     x = np.ascontiguousarray(x.T if piece.transposed else x, np.float32)
     extras = [np.ascontiguousarray(tensors[name], np.float32) for name in piece.extra_inputs]
     theirs = np.asarray(tensors[piece.output])
     ours = _run(piece, natives, x, extras, theirs.shape, blocked)
     reference, at = _reference(piece, x, extras)
     return _judge(reference, _at(piece, ours, at), _at(piece, theirs, at))
+
+
+def _check_convolution(piece: Piece, natives: Natives, x: np.ndarray, theirs: np.ndarray) -> Check:
+    """The same for a convolution, on some rows of the result spread over it."""
+    ours = _run(piece, natives, x, (), theirs.shape, False)
+    batch, _, height, width = theirs.shape
+    count = min(batch * height, max(2, POSITIONS // width))
+    rows = np.unique(np.linspace(0, batch * height - 1, count).astype(np.int64))
+    images, lines = rows // height, rows % height
+    reference = _convolution_rows(piece, x, images, lines)
+    return _judge(reference, ours[images, :, lines], theirs[images, :, lines])
+
+
+def _convolution_rows(piece: Piece, x: np.ndarray, images: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """Rows `lines` of the results of `images` [rows, filters, width] in float64: each a small image."""
+    layer, window = piece.layer, piece.window
+    assert window is not None, "the caller asks for convolutions only"
+    assert layer is not None
+    c = window.convolution(x.shape)
+    axis = c.vertical
+    padded = np.pad(x, ((0, 0), (0, 0), (axis.before, axis.after), (0, 0)))
+    taps = lines[:, None] * axis.stride + np.arange(axis.span)
+    bands = padded[images[:, None], :, taps].swapaxes(1, 2)
+    _, left, _, right = c.pads
+    settings = {**window.settings, "padding": (0, left, 0, right)}
+    small = replace(window, settings=settings).convolution(bands.shape)
+    y = small.reference(bands, layer.weights, layer.bias)[:, :, 0]
+    for op in layer.epilogue:
+        y = op.reference(y)
+    return y
 
 
 def compare_outputs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Accuracy:

@@ -2,6 +2,7 @@
 
     kind "chain"         two or more products, and the element-wise work between and behind them
     kind "single"        one product and the work behind it
+    kind "convolution"   a convolution with a larger kernel, strides or groups, and the work that it can hold
     kind "elementwise"   a run of element-wise work alone
 
 A piece reads one main tensor and maybe some extra ones, and leaves one tensor; nothing outside reads anything
@@ -21,11 +22,12 @@ import numpy as np
 
 from regweave.graphs.dimensions import Shape
 from regweave.graphs.folding import build_chain, build_run, extra_names
+from regweave.graphs.layers import Layer, Window
 from regweave.graphs.products import Product
 from regweave.graphs.steps import Step
 from regweave.operators import Chain, ElementwiseRun, Order
 
-Kind = Literal["chain", "single", "elementwise"]
+Kind = Literal["chain", "single", "convolution", "elementwise"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Piece:
     transposed: bool = False
     links: tuple[Link, ...] = ()
     steps: tuple[Step, ...] = ()
+    window: Window | None = None
 
     @property
     def name(self) -> str:
@@ -125,6 +128,11 @@ class Piece:
         return build_chain(
             [link.product.weight() for link in self.links], [link.steps for link in self.links], self.order
         )
+
+    @cached_property
+    def layer(self) -> Layer | None:
+        """The convolution with all steps folded in; None for other pieces."""
+        return None if self.window is None else self.window.layer(self.steps)
 
     @cached_property
     def run(self) -> ElementwiseRun | None:

@@ -3,6 +3,7 @@
 from regweave.devices.onnxruntime.operator import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
 from regweave.devices.onnxruntime.registration import DOMAIN, unsupported_reason
 from regweave.devices.onnxruntime.session import NativeSession
+from regweave.devices.onnxruntime.sized import Prepared, SizedOperator
 
 __all__ = [
     "DOMAIN",
@@ -11,7 +12,9 @@ __all__ = [
     "NativeSession",
     "OutputDim",
     "Pitch",
+    "Prepared",
     "Rest",
     "Same",
+    "SizedOperator",
     "unsupported_reason",
 ]

@@ -7,6 +7,7 @@ register and needs no Python while a model runs.
     OperatorBlock   OperatorTable, then name, interface functions, kernel, its arguments and how to fill them
     InputRule       where input i's pointer goes, and how many elements it must have
     OutputRule      where a dimension of the output comes from
+    ImageSize       for operators that are prepared for each size of image: one of these sizes
 """
 
 from __future__ import annotations
@@ -50,6 +51,30 @@ class OutputRule(ctypes.Structure):
 FIXED, REST = -1, -2
 
 
+RANK = 4
+"""Dimensions of an image: [batch, channels, height, width]."""
+
+
+class ImageSize(ctypes.Structure):
+    """A shape that an operator is prepared for; see `sized`. The flags of all parts start the scratch."""
+
+    _fields_ = (
+        ("dims", ctypes.c_int64 * RANK),
+        ("out_dims", ctypes.c_int64 * RANK),
+        ("kernel", Pointer),
+        ("arguments", Pointer),
+        ("parts", Size),
+        ("scratch_size", Size),  # of all parts, flags included
+        ("flags_size", Size),
+        ("x_place", Size),
+        ("y_place", Size),
+        ("scratch_place", Size),
+        ("flags_place", Size),
+        ("fallback", Pointer),  # an ImageSize, or null
+        ("slot", ScratchSlot),  # its own scratch, for one call at a time
+    )
+
+
 class OperatorBlock(ctypes.Structure):
     """See the module's head. Places are byte offsets into the kernel's arguments; sizes are bytes.
 
@@ -90,9 +115,12 @@ class OperatorBlock(ctypes.Structure):
         ("rules", InputRule * MOST_INPUTS),
         ("output_rank", Size),
         ("output_rules", OutputRule * MOST_DIMENSIONS),
+        ("sizes", Pointer),  # of an operator prepared by size: pointers to ImageSizes, and how many there are
+        ("size_count", Size),
+        ("prepare", Pointer),  # ImageSize *prepare(const int64_t dims[RANK])
     )
 
 
-def offset(field: str) -> int:
-    """The byte offset of `field` in an OperatorBlock."""
-    return getattr(OperatorBlock, field).offset
+def offset(field: str, structure: type[ctypes.Structure] = OperatorBlock) -> int:
+    """The byte offset of `field` in an OperatorBlock, or another structure."""
+    return getattr(structure, field).offset

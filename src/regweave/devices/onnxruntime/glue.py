@@ -17,28 +17,33 @@ Registers are fixed by hand, because every call clobbers the rest: rbx the block
 arguments, r15 the input's number, rbp the frame. A status from onnxruntime that is not null is returned as it
 is.
 
-In the text below, `@name` is the block's field `name`, `=name` a word of the frame, `!Function` calls
-onnxruntime and leaves with its status unless that is null, and `@name <- %reg` stores into the arguments at
-the place that the field names.
+In the text below, `@name` is the block's field `name`, `&name` one of the ImageSize in r14, `=name` a word of
+the frame, `!Function` calls onnxruntime and leaves with its status unless that is null, and `@name <- %reg`
+stores into the arguments at the place that the field names.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Sequence
 
 from regweave.devices.onnxruntime.blocks import (
     FIXED,
     MOST_DIMENSIONS,
+    RANK,
+    ImageSize,
     InputRule,
     OperatorBlock,
     OutputRule,
     ScratchSlot,
     offset,
 )
+from regweave.devices.onnxruntime.sized_glue import CONVOLVE
 
-ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "rw_compute")
-"""The listing's functions; `rw_compute` is the one above, the others answer onnxruntime's questions."""
+ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "rw_compute", "rw_convolve")
+"""The listing's functions; `rw_compute` is the one above, `rw_convolve` that of operators prepared by size,
+the others answer onnxruntime's questions."""
 
 _SAVED = 5 * 8
 _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "found": -88, "parts": -96}
@@ -78,6 +83,9 @@ rw_compute:
     subq  @arguments_size, %rsp
     andq  $-64, %rsp
     movq  %rsp, %r13
+"""
+
+_TEMPLATE = """
     movq  %rsp, %rdi
     movq  @arguments, %rsi
     movq  @arguments_size, %rcx
@@ -370,6 +378,10 @@ _NUMBERS = {
     "SAVED": _SAVED,
     "MOST_DIMENSIONS": MOST_DIMENSIONS,
     "INVALID_ARGUMENT": 2,
+    "RANK": RANK,
+    "FREE": offset("slot", ImageSize) + ScratchSlot.taken.offset,
+    "OWN_MEMORY": offset("slot", ImageSize) + ScratchSlot.memory.offset,
+    "OUT_DIMS": offset("out_dims", ImageSize),
 }
 
 
@@ -377,12 +389,31 @@ def glue_text() -> str:
     """The listing, in AT&T syntax for x86-64; independent of any vector extension."""
     assert OperatorBlock.table.offset == 0, "callbacks that get the operator's address get the block's"
     assert ctypes.sizeof(OutputRule) == 16, "the shift above"
-    body = "".join((_ENTER, _SHAPE, _POSITIONS, _RESULT, _OUTPUT, _INPUTS, _DIVIDE, _SCRATCH, _RUN, _LEAVE))
+    exported = "".join(f".globl {name}\n" for name in ENTRIES)
+    compute = (
+        _ENTER,
+        _TEMPLATE,
+        _SHAPE,
+        _POSITIONS,
+        _RESULT,
+        _OUTPUT,
+        _INPUTS,
+        _DIVIDE,
+        _SCRATCH,
+        _RUN,
+        _LEAVE,
+    )
+    return exported + _ANSWERS + _written(compute) + _written((_ENTER, _SHAPE, *CONVOLVE, _LEAVE), "convolve")
+
+
+def _written(parts: Sequence[str], name: str = "compute") -> str:
+    """The function `rw_<name>` of these parts, with labels of its own."""
+    body = "".join(parts)
     body = re.sub(r"!(\w+)", r"call  *@\1\n    testq %rax, %rax\n    jnz   rw_leave", body)
     body = re.sub(r"@(\w+) <- (%\w+)", r"movq  @\1, %rcx\n    movq  \2, (%r13,%rcx)", body)
     body = re.sub(r"@(\w+)", lambda match: f"{offset(match[1])}(%rbx)", body)
+    body = re.sub(r"&(\w+)", lambda match: f"{offset(match[1], ImageSize)}(%r14)", body)
     body = re.sub(r"=([a-z]+)", lambda match: f"{_FRAME[match[1]]}(%rbp)", body)
     body = re.sub(r"\b([A-Z][A-Z_]+)\b", lambda match: str(_NUMBERS[match[1]]), body)
     body = re.sub(r" *#.*", "", body)
-    exported = "".join(f".globl {name}\n" for name in ENTRIES)
-    return exported + _ANSWERS + body
+    return re.sub(r"\brw_(\w+)", rf"rw_{name}_\1", body).replace(f"rw_{name}_compute", f"rw_{name}")

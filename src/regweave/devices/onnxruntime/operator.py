@@ -26,6 +26,7 @@ from regweave.devices.onnxruntime.blocks import (
 )
 from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
 from regweave.devices.onnxruntime.interface import VERSION, Interface
+from regweave.devices.onnxruntime.sized import SizedOperator, Sizes
 
 
 @dataclass(frozen=True)
@@ -110,26 +111,21 @@ default."""
 
 
 def operator_block(
-    operator: NativeOperator, interface: Interface, memory: int, slots: ctypes.Array[ScratchSlot]
+    operator: NativeOperator | SizedOperator,
+    interface: Interface,
+    memory: int,
+    slots: ctypes.Array[ScratchSlot],
 ) -> OperatorBlock:
     """The memory of `operator`; it keeps alive all that it points to.
 
     `memory` is onnxruntime's name for ordinary memory, `slots` the session's scratch.
     """
+    if isinstance(operator, SizedOperator):
+        return _sized_block(operator, interface, memory)
     assert 1 + len(operator.extras) <= MOST_INPUTS, "the engine never plans so many inputs"
     assert len(operator.output) <= MOST_DIMENSIONS, "the engine never plans so many dimensions"
-    block = OperatorBlock()
-    code = glue()
-    block.table.version = VERSION
-    for field, function in _CALLBACKS.items():
-        setattr(block.table, field, code(function))
-    for function in CALLED:
-        setattr(block, function, interface.address(function))
-    name = ctypes.create_string_buffer(operator.name.encode())
-    words = ctypes.create_string_buffer(_shape_words(operator).encode())
-    block.name, block.shape_words = ctypes.addressof(name), ctypes.addressof(words)
-    block.inputs = 1 + len(operator.extras)
-    block.memory, block.kernel = memory, operator.kernel
+    block, texts = _common_block(operator.name, _shape_words(operator), interface, memory)
+    block.inputs, block.kernel = 1 + len(operator.extras), operator.kernel
     block.arguments = ctypes.addressof(operator.arguments)
     block.arguments_size = ctypes.sizeof(operator.arguments)
     block.rows, block.axis = int(operator.axis is None), operator.axis or 0
@@ -147,8 +143,34 @@ def operator_block(
     block.output_rank = len(operator.output)
     for index, dim in enumerate(operator.output):
         block.output_rules[index] = _output_rule(dim)
-    block.alive = (operator, name, words, slots)
+    block.alive = (operator, texts, slots)
     return block
+
+
+def _sized_block(operator: SizedOperator, interface: Interface, memory: int) -> OperatorBlock:
+    words = (
+        f"regweave {operator.name}: the input is no image; expected [batch, {operator.channels}, height, "
+        "width]"
+    )
+    block, texts = _common_block(operator.name, words, interface, memory)
+    block.table.KernelComputeV2 = glue()("rw_convolve")
+    block.inputs, block.arguments_size = 1, operator.arguments_size
+    block.alive = (operator, texts, Sizes(operator, block))
+    return block
+
+
+def _common_block(name: str, words: str, interface: Interface, memory: int) -> tuple[OperatorBlock, tuple]:
+    """A block with onnxruntime's callbacks and functions, and the texts that it points to."""
+    block, code = OperatorBlock(), glue()
+    block.table.version = VERSION
+    for field, function in _CALLBACKS.items():
+        setattr(block.table, field, code(function))
+    for function in CALLED:
+        setattr(block, function, interface.address(function))
+    texts = ctypes.create_string_buffer(name.encode()), ctypes.create_string_buffer(words.encode())
+    block.name, block.shape_words = map(ctypes.addressof, texts)
+    block.memory = memory
+    return block, texts
 
 
 def _output_rule(dim: OutputDim) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from regweave.devices.onnxruntime.blocks import OperatorBlock, ScratchSlot
 from regweave.devices.onnxruntime.interface import VERSION, Interface, Pointer
 from regweave.devices.onnxruntime.operator import NativeOperator, operator_block
 from regweave.devices.onnxruntime.shared_object import shared_object, slot_name
+from regweave.devices.onnxruntime.sized import SizedOperator
 from regweave.errors import DeviceError, RegweaveError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ SLOTS = 4
 class Domain:
     """The operators of one session, and all memory that they read. Keep it until the session is gone."""
 
-    def __init__(self, operators: Sequence[NativeOperator]) -> None:
+    def __init__(self, operators: Sequence[NativeOperator | SizedOperator]) -> None:
         self.operators = tuple(operators)
         self.blocks: list[OperatorBlock] = []
         self._scratch: list[Any] = []
@@ -67,7 +68,12 @@ class Domain:
 
     def _scratch_slots(self) -> ctypes.Array[ScratchSlot]:
         """Slots that hold what any of the operators needs, each on its own cache lines."""
-        size = max((operator.scratch * operator.parts for operator in self.operators), default=0)
+        sizes = (
+            operator.scratch * operator.parts
+            for operator in self.operators
+            if isinstance(operator, NativeOperator)  # the others have their own
+        )
+        size = max(sizes, default=0)
         slots = (ScratchSlot * SLOTS)()
         if size:
             for slot in slots:
@@ -93,7 +99,9 @@ _lock = threading.Lock()
 _memories: dict[int, int] = {}
 
 
-def register(options: onnxruntime.SessionOptions, operators: Sequence[NativeOperator]) -> Domain:
+def register(
+    options: onnxruntime.SessionOptions, operators: Sequence[NativeOperator | SizedOperator]
+) -> Domain:
     """Make `operators` known to sessions created with `options`.
 
     Errors: UnsupportedError where the machine or onnxruntime cannot take them; DeviceError with onnxruntime's

@@ -18,6 +18,7 @@ import numpy as np
 
 from regweave.devices.onnxruntime.operator import NativeOperator
 from regweave.devices.onnxruntime.registration import Domain, register
+from regweave.devices.onnxruntime.sized import SizedOperator
 from regweave.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class NativeSession:
     def __init__(
         self,
         model: bytes | str | Path,
-        operators: Sequence[NativeOperator] = (),
+        operators: Sequence[NativeOperator | SizedOperator] = (),
         *,
         threads: int = 1,
         optimise: bool = True,
