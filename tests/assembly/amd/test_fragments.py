@@ -13,7 +13,7 @@ from regweave.machines.amd.assembly import GFX90A, GFX906, GcnMachine
 
 
 def crowded(machine: GcnMachine, file: int, seed: int, *, given: int | None = None) -> Kernel:
-    """Variables of 1, 2 and 4 registers that come and go in a file of so many, always nearly full; `given` are there."""
+    """Variables of 1, 2 and 4 registers that come and go in a file that is always nearly full."""
     choose = random.Random(seed)
     kernel = Kernel(machine, name="k")
     kernel.machine = cut(machine, given or file)

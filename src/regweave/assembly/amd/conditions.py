@@ -5,12 +5,14 @@
     s_cbranch_scc1 loop        and this reads the sum's carry
 
 There is one SCC and one VCC, so that analysis cannot tell what the branch was meant to read; but a
-comparison that nobody reads, followed by something else that is read, is a mistake.
+comparison that nobody reads, followed by something else that is read, is a mistake. So is anything else that
+was put into VCC, as its result alone, and overwritten there before it was read: VCC is no place for
+temporaries while instructions around it use it as a flag.
 """
 
 from __future__ import annotations
 
-from regweave.assembly.amd.kernel_program import KernelProgram
+from regweave.assembly.amd.kernel_program import KernelProgram, Touch
 from regweave.assembly.amd.parts import Parts
 from regweave.errors import AssemblyError
 
@@ -30,7 +32,11 @@ def check_conditions(program: KernelProgram, parts: Parts) -> None:
     for block in parts.flow.blocks:
         for i in range(block.start, block.stop):
             lost = parts.defines[i] & watched & ~after[i]
-            if lost and parts.defines[i] & ~watched == 0 and program.forms[i].name.startswith(_COMPARISONS):
+            if not lost or parts.defines[i] & ~watched:
+                continue
+            if not program.forms[i].name.startswith(_COMPARISONS):
+                lost = sum(parts.bits(touch) for touch in _named(program, i)) & lost
+            if lost:
                 _check(program, parts, after, i, block.stop, lost)
 
 
@@ -38,7 +44,8 @@ def _check(program: KernelProgram, parts: Parts, after: list[int], i: int, stop:
     for j in range(i + 1, stop):
         if parts.defines[j] & lost:
             if after[j] & lost:
-                name = "SCC" if "scc" in _written(program, i) else "VCC"
+                scc = any(v.name == "scc" and lost >> parts.base[v.id] & 1 for v in program.variables)
+                name = "SCC" if scc else "VCC"
                 raise AssemblyError(
                     f"{name} is set by {program.lines[i]!r} and overwritten by "
                     f"{program.lines[j]!r} before it is read",
@@ -48,5 +55,12 @@ def _check(program: KernelProgram, parts: Parts, after: list[int], i: int, stop:
             return
 
 
-def _written(program: KernelProgram, i: int) -> set[str]:
-    return {program.variables[touch.variable].name for touch in program.touches[i] if touch.role}
+def _named(program: KernelProgram, i: int) -> list[Touch]:
+    """What operation i writes as an operand."""
+    named = {
+        register
+        for place in program.shapes[i].places
+        if place.slot >= 0 and place.role
+        for register in place.registers
+    }
+    return [t for t in program.touches[i] if t.role and program.variables[t.variable].name in named]

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from regweave.assembly.amd.aliases import check_aliases
 from regweave.assembly.amd.assignment import assign
 from regweave.assembly.amd.conditions import check_conditions
 from regweave.assembly.amd.finished import FinishedKernel, finish_kernel
@@ -174,6 +175,7 @@ class Kernel(InstructionRecorder):
         program = self._kernel_program()
         parts = solve_parts(program, self.given)
         check_conditions(program, parts)
+        check_aliases(program, parts)
         at_entry = [
             v for v in program.variables if parts.flow.live_at_entry >> parts.base[v.id] & (1 << v.count) - 1
         ]
