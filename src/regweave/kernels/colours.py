@@ -31,6 +31,8 @@ from regweave.values import frozen
 
 #: Channels that a pixel may have, before and after.
 MOST_CHANNELS = 4
+#: Index vectors that are held in registers.
+_MOST_HELD = 14
 #: Bytes of an element of each type.
 ELEMENT_BYTES = {"u8": 1, "u16": 2, "f32": 4}
 
@@ -73,7 +75,7 @@ _AVX2 = {
 }  # fmt: skip
 _TABLES = {"avx512": _AVX512, "avx2": _AVX2}
 # any lanes of two vectors; lanes of one
-_PICK = Pattern("d:v index:m a:v b:v", ("vmovaps %=0, %1", "vpermi2ps %+0, %2, %3"))
+_PICK = Pattern("d:v index:v|m a:v b:v", ("vmovaps %=0, %1", "vpermi2ps %+0, %2, %3"))
 _PERMUTE = Pattern("d:v index:m a:v", ("vmovaps %=0, %1", "vpermps %+0, %+0, %2"))
 
 
@@ -121,6 +123,8 @@ class ColourSteps:
         self.colours, self.machine, self.table = colours, machine, _TABLES[machine.name]
         self.b = Builder(machine, name="rw_colours", arguments=("args",))
         self.loaded: list[Variable] = []
+        self.wide = machine.name == "avx512"
+        self.held: dict[tuple[int, ...], Variable] = {}
 
     def enter(self) -> None:
         """Where the pixels are; the head of the loop over tiles."""
@@ -128,8 +132,34 @@ class ColourSteps:
         self.source, self.target, self.matrix, self.tiles = (b.general(name) for name in _FIELDS)
         for name in _FIELDS:
             b.emit("mov", getattr(self, name), b.at("args", getattr(ColourArguments, name).offset))
+        if self.wide:
+            self._hold()
         b.emit("align", 32)
         b.label("tile")
+
+    def _hold(self) -> None:
+        """What picks are told, in registers as far as these go: loading it takes longer than the pick."""
+        lanes, told = self.machine.lanes, dict[tuple[int, ...], None]()
+        for count, orders in (
+            (self.colours.channels, self._plane_orders()),
+            (self.colours.results, self._result_orders()),
+        ):
+            if count > 1:
+                told |= dict.fromkeys(index for order in orders for index in _picks(order, count, lanes))
+        for index in list(told)[:_MOST_HELD]:
+            self.held[index] = self.b.vector("told")
+            self.b.emit("load", self.held[index], self._index(index))
+
+    def _plane_orders(self) -> list[np.ndarray]:
+        """Where each channel's elements are in interleaved vectors."""
+        count, lanes = self.colours.channels, np.arange(self.machine.lanes)
+        return [lanes * count + k for k in range(count)]
+
+    def _result_orders(self) -> list[np.ndarray]:
+        """Where the elements of each interleaved vector are in vectors of one result."""
+        count, lanes = self.colours.results, self.machine.lanes
+        elements = np.arange(count * lanes).reshape(count, lanes)
+        return list(elements % count * lanes + elements // count)
 
     def load(self, operand: str, buffer: int | None) -> None:
         """A tile's pixels, of which there is one block; the matrix is in cache and stays there."""
@@ -143,8 +173,7 @@ class ColourSteps:
     def stage(self, operand: str, buffer: int) -> None:
         """One vector per channel of what was loaded."""
         if operand == "A" and self.loaded:
-            count, lanes = self.colours.channels, np.arange(self.machine.lanes)
-            self.planes = [self._take(self.loaded, lanes * count + k) for k in range(count)]
+            self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
             self.loaded = []
 
     def publish(self) -> None:
@@ -174,11 +203,9 @@ class ColourSteps:
 
     def store(self) -> None:
         """Interleaved results, and on to the next tile."""
-        b, count, lanes = self.b, self.colours.results, self.machine.lanes
-        size = self._bytes(self.colours.target)
-        for i in range(count):
-            element = np.arange(lanes) + i * lanes
-            vector = self._take(self.sums, element % count * lanes + element // count)
+        b, count, size = self.b, self.colours.results, self._bytes(self.colours.target)
+        for i, order in enumerate(self._result_orders()):
+            vector = self._take(self.sums, order)
             self._move("store", self.colours.target, vector, b.at(self.target, i * size))
         b.emit("add", self.source, self.colours.channels * self._bytes(self.colours.source))
         b.emit("add", self.target, count * size)
@@ -200,30 +227,39 @@ class ColourSteps:
 
     def _take(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
         """A vector of the elements `order`, counted through all sources."""
-        b, lanes = self.b, self.machine.lanes
         if len(sources) == 1:
             return sources[0]
-        taken: Variable | None = None
-        wide = self.machine.name == "avx512"
-        for i in range(1 if wide else 0, len(sources)):
-            mine = order // lanes == i
-            if taken is None and wide:
-                index, operands = np.where(order < 2 * lanes, order, 0), (sources[0], sources[1])
-            elif wide:
-                assert taken is not None, "the first two came first"
-                index = np.where(mine, lanes + order % lanes, np.arange(lanes))
-                operands = (taken, sources[i])
-            else:
-                index, operands = order % lanes, (sources[i],)
-            place = b.data(index.astype(np.uint32).tobytes())
-            moved = b.vector("moved")
-            b.emit_template(_PICK if wide else _PERMUTE, moved, place, *operands)
-            if taken is None or wide:
-                taken = moved
-            else:
-                both = b.vector("both")
-                number = int(sum(1 << lane for lane in np.flatnonzero(mine)))
-                b.emit("blend", both, taken, moved, number)
-                taken = both
-        assert taken is not None, "there are sources"
+        return self._pick(sources, order) if self.wide else self._blend(sources, order)
+
+    def _pick(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """Of the first two vectors, then of what was taken and the next one."""
+        taken = sources[0]
+        for source, index in zip(sources[1:], _picks(order, len(sources), self.machine.lanes), strict=True):
+            former, taken = taken, self.b.vector("moved")
+            self.b.emit_template(_PICK, taken, self.held.get(index) or self._index(index), former, source)
         return taken
+
+    def _blend(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """Of every vector for itself, put together lane by lane."""
+        b, lanes = self.b, self.machine.lanes
+        place = self._index(order % lanes)
+        taken = b.vector("moved")
+        b.emit_template(_PERMUTE, taken, place, sources[0])
+        for i, source in enumerate(sources[1:], 1):
+            former, moved, taken = taken, b.vector("moved"), b.vector("both")
+            b.emit_template(_PERMUTE, moved, place, source)
+            b.emit(
+                "blend", taken, former, moved, sum(1 << int(at) for at in np.flatnonzero(order // lanes == i))
+            )
+        return taken
+
+    def _index(self, order: Sequence[int] | np.ndarray) -> Memory:
+        return self.b.data(np.asarray(order, np.uint32).tobytes())
+
+
+def _picks(order: np.ndarray, count: int, lanes: int) -> list[tuple[int, ...]]:
+    """What each pick of `ColourSteps._pick` is told: its lanes, then those of the next."""
+    found = [np.where(order < 2 * lanes, order, 0)]
+    for i in range(2, count):
+        found.append(np.where(order // lanes == i, lanes + order % lanes, np.arange(lanes)))
+    return [tuple(int(lane) for lane in index) for index in found]
