@@ -45,6 +45,28 @@ def test_the_products_are_numpys(machine, channels, results):
 
 
 @pytest.mark.parametrize("machine", [AVX512, AVX2], ids=lambda m: m.name)
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_planes_and_back(machine, channels, dtype):
+    if not supports(machine):
+        pytest.skip(f"this processor has no {machine.name}")
+    rng = np.random.default_rng(channels)
+    pixels = (rng.random((PIXELS, channels)) * 255).astype(TYPES[dtype])
+    planes = np.zeros((channels, 2, PIXELS), np.float32)
+    back = np.zeros_like(pixels)
+    tiles, step = PIXELS // machine.lanes, planes.strides[0]
+    apart = Colours(channels, channels, dtype, "f32", target_planes=True, matrix=False)
+    arguments = ColourArguments(pixels.ctypes.data, planes.ctypes.data, 0, tiles, 0, step)
+    cpu.load(colour_kernel(apart, machine))(ctypes.addressof(arguments))
+    np.testing.assert_array_equal(planes[:, 0], pixels.T)
+    assert (planes[:, 1] == 0).all()
+    together = Colours(channels, channels, "f32", dtype, source_planes=True, matrix=False)
+    arguments = ColourArguments(planes.ctypes.data, back.ctypes.data, 0, tiles, step, 0)
+    cpu.load(colour_kernel(together, machine))(ctypes.addressof(arguments))
+    np.testing.assert_array_equal(back, pixels)
+
+
+@pytest.mark.parametrize("machine", [AVX512, AVX2], ids=lambda m: m.name)
 @pytest.mark.parametrize("target", ["u8", "u16"])
 def test_numbers_that_are_no_colours(machine, target):
     if not supports(machine):

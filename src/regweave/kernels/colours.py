@@ -10,7 +10,8 @@ of four channels fits into them whole:
     multiply   N sums, the matrix's elements repeated from memory
     store      N vectors of interleaved results, rounded to even and clamped where they are integers
 
-Pixels that fill no vector are the caller's: it runs them once more in memory that does.
+Pixels that fill no vector are the caller's: it runs them once more in memory that does. Source and target may
+be planes, one per channel, which then need no staging; without a matrix the kernel converts between the two.
 """
 
 from __future__ import annotations
@@ -79,14 +80,14 @@ _PICK = Pattern("d:v index:v|m a:v b:v", ("vmovaps %=0, %1", "vpermi2ps %+0, %2,
 _PERMUTE = Pattern("d:v index:m a:v", ("vmovaps %=0, %1", "vpermps %+0, %+0, %2"))
 
 
-_FIELDS = ("source", "target", "matrix", "tiles")
+_FIELDS = ("source", "target", "matrix", "tiles", "source_step", "target_step")
 
 
 class ColourArguments(ctypes.Structure):
     """Argument of a colour kernel: `void colours(const ColourArguments *)`.
 
     Addresses of the first pixels and of the matrix (f32, N rows of K factors and the constant); `tiles` of as
-    many pixels as a vector has lanes, at least 1.
+    many pixels as a vector has lanes, at least 1; the steps are bytes from plane to plane.
     """
 
     _fields_ = tuple((name, ctypes.c_int64) for name in _FIELDS)
@@ -94,12 +95,16 @@ class ColourArguments(ctypes.Structure):
 
 @frozen
 class Colours:
-    """What a colour kernel is made for: channels before and after, and the types of their elements."""
+    """What a colour kernel is made for: channels before and after, the types of their elements, whether they
+    stand in planes, whether a matrix lies between (without one, channels and results are as many)."""
 
     channels: int
     results: int
     source: str
     target: str
+    source_planes: bool = False
+    target_planes: bool = False
+    matrix: bool = True
 
 
 @lru_cache(maxsize=64)
@@ -129,22 +134,41 @@ class ColourSteps:
     def enter(self) -> None:
         """Where the pixels are; the head of the loop over tiles."""
         b = self.b
-        self.source, self.target, self.matrix, self.tiles = (b.general(name) for name in _FIELDS)
-        for name in _FIELDS:
-            b.emit("mov", getattr(self, name), b.at("args", getattr(ColourArguments, name).offset))
+        colours = self.colours
+        self.matrix, self.tiles = b.general("matrix"), b.general("tiles")
+        for variable, name in ((self.matrix, "matrix"), (self.tiles, "tiles")):
+            b.emit("mov", variable, self._field(name))
+        self.sources = self._pointers("source", colours.channels if colours.source_planes else 1)
+        self.targets = self._pointers("target", colours.results if colours.target_planes else 1)
         if self.wide:
             self._hold()
         b.emit("align", 32)
         b.label("tile")
 
+    def _field(self, name: str) -> Memory:
+        return self.b.at("args", getattr(ColourArguments, name).offset)
+
+    def _pointers(self, name: str, count: int) -> list[Variable]:
+        """Addresses of the first pixel, in each plane."""
+        found = []
+        for i in range(count):
+            pointer = self.b.general(f"{name}{i}")
+            if i:
+                self.b.emit("mov", pointer, found[-1])
+                self.b.emit("add", pointer, self._field(f"{name}_step"))
+            else:
+                self.b.emit("mov", pointer, self._field(name))
+            found.append(pointer)
+        return found
+
     def _hold(self) -> None:
         """What picks are told, in registers as far as these go: loading it takes longer than the pick."""
         lanes, told = self.machine.lanes, dict[tuple[int, ...], None]()
-        for count, orders in (
-            (self.colours.channels, self._plane_orders()),
-            (self.colours.results, self._result_orders()),
+        for count, planes, orders in (
+            (self.colours.channels, self.colours.source_planes, self._plane_orders()),
+            (self.colours.results, self.colours.target_planes, self._result_orders()),
         ):
-            if count > 1:
+            if count > 1 and not planes:
                 told |= dict.fromkeys(index for order in orders for index in _picks(order, count, lanes))
         for index in list(told)[:_MOST_HELD]:
             self.held[index] = self.b.vector("told")
@@ -168,12 +192,16 @@ class ColourSteps:
         size = self._bytes(self.colours.source)
         self.loaded = self.b.vectors("interleaved", self.colours.channels)
         for i, vector in enumerate(self.loaded):
-            self._move("load", self.colours.source, vector, self.b.at(self.source, i * size))
+            planes = self.colours.source_planes
+            place = self.b.at(self.sources[i]) if planes else self.b.at(self.sources[0], i * size)
+            self._move("load", self.colours.source, vector, place)
 
     def stage(self, operand: str, buffer: int) -> None:
         """One vector per channel of what was loaded."""
         if operand == "A" and self.loaded:
-            self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
+            self.planes = self.loaded
+            if not self.colours.source_planes:
+                self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
             self.loaded = []
 
     def publish(self) -> None:
@@ -188,6 +216,9 @@ class ColourSteps:
     def multiply(self, buffer: int, piece: int) -> None:
         """All results of the tile."""
         b, count = self.b, self.colours.channels
+        if not self.colours.matrix:
+            self.sums = self.planes
+            return
         self.sums = b.vectors("sum", self.colours.results)
         for n, value in enumerate(self.sums):
             row = 4 * n * (count + 1)
@@ -203,12 +234,18 @@ class ColourSteps:
 
     def store(self) -> None:
         """Interleaved results, and on to the next tile."""
-        b, count, size = self.b, self.colours.results, self._bytes(self.colours.target)
+        b, colours = self.b, self.colours
+        loaded, size = self._bytes(colours.source), self._bytes(colours.target)
         for i, order in enumerate(self._result_orders()):
-            vector = self._take(self.sums, order)
-            self._move("store", self.colours.target, vector, b.at(self.target, i * size))
-        b.emit("add", self.source, self.colours.channels * self._bytes(self.colours.source))
-        b.emit("add", self.target, count * size)
+            if colours.target_planes:
+                self._move("store", colours.target, self.sums[i], b.at(self.targets[i]))
+            else:
+                place = b.at(self.targets[0], i * size)
+                self._move("store", colours.target, self._take(self.sums, order), place)
+        for pointer in self.sources:
+            b.emit("add", pointer, loaded if colours.source_planes else colours.channels * loaded)
+        for pointer in self.targets:
+            b.emit("add", pointer, size if colours.target_planes else colours.results * size)
         b.emit("dec", self.tiles)
         b.emit("jump_nonzero", "tile")
         b.emit("return")
