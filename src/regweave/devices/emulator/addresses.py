@@ -19,21 +19,12 @@ import numpy as np
 from regweave.assembly.amd.lines import Operand
 from regweave.devices.emulator.cohort import Cohort
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.sources import number_bits, scalar_places, vector_places
+from regweave.devices.emulator.sources import scalar_places, scalar_value, vector_places
 from regweave.errors import UnsupportedError
 
 Array = Any
 Address = Callable[[Cohort], Array]
 _U32, _U64 = np.uint32, np.uint64
-
-
-def scalar_value(operand: Operand) -> Callable[[Cohort], Array]:
-    """A scalar register or a number, [waves, 1]."""
-    if operand.kind == "number":
-        value = np.full((1, 1), number_bits(operand.text, "u32"), _U32)
-        return lambda c: np.broadcast_to(value, (c.count, 1))
-    (place,) = scalar_places(operand)
-    return lambda c: c.read_scalar(place)
 
 
 def scalar_pair(operand: Operand) -> Callable[[Cohort], Array]:

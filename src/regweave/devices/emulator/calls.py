@@ -19,6 +19,7 @@ from regweave.assembly.amd import FinishedKernel
 from regweave.devices.emulator.atomics import prepare_atomic
 from regweave.devices.emulator.cohort import Cohort
 from regweave.devices.emulator.control import prepare_wait
+from regweave.devices.emulator.direct import goes_to_lds, prepare_direct
 from regweave.devices.emulator.loading import CACHES, prepare_buffer, prepare_global, prepare_scalar_load
 from regweave.devices.emulator.matrices import prepare_matrix
 from regweave.devices.emulator.memory import Memory
@@ -134,6 +135,8 @@ def prepare(program: Program, step: Step) -> Action | None:
         return _nothing if name == "s_nop" else None
     if name in CACHES:
         return _nothing
+    if goes_to_lds(step):
+        return prepare_direct(program, step)
     if name in EXCHANGES:
         return prepare_exchange(program, step)
     if unit == "matrix":

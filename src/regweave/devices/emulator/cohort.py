@@ -39,6 +39,14 @@ class Cohort:
         self.full = bool((low == 0xFFFFFFFF).all() and (high == 0xFFFFFFFF).all())
         self.lanes = lanes_of(low, high)
 
+    def part(self, which: Array) -> Cohort:
+        """Some of the waves, by their place here, at the same step."""
+        if len(which) == self.count:
+            return self
+        part = Cohort(self.batch, self.numbers[which], self.pc)
+        part.step = self.step
+        return part
+
     # -- vector registers
 
     def read(self, number: int, needed: Array | None = None) -> Array:

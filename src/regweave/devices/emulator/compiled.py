@@ -60,6 +60,7 @@ def read_compiled(text: str, name: str, machine: GcnMachine, arguments: Mapping[
         None,
         fields.get("system_vgpr_workitem_id", 0),
         _starts(fields),
+        fields.get("accum_offset", fields.get("next_free_vgpr", 0)),
         tuple(Hidden(*entry) for entry in places if entry[0].startswith("hidden_")),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.registers import VECTOR_MEMORY
 
 Array = Any
 _NOBODY, _SEVERAL = -1, -2
@@ -36,6 +37,9 @@ class Lds:
         self.reader = np.full(places, _NOBODY, np.int16)
         self.write_step = np.zeros(places, np.int32)
         self.read_step = np.zeros(places, np.int32)
+        # of loads that go straight to LDS: the operation and the wave that it belongs to
+        self.due: Array | None = None
+        self.due_wave = np.zeros(0, np.int32)
         self.views = {1: self.octets, 2: self.octets.view(np.uint16), 4: self.octets.view(np.uint32)}
 
     def forget_all(self, groups: Array) -> None:
@@ -72,6 +76,10 @@ class Lds:
             race = lanes & (writer != _NOBODY) & (writer != own)
             if race.any():
                 self._race(c, "reads", index, self.write_step, "wrote", race)
+            if self.due is not None:
+                late = lanes & (self.due[index] > c.registers.arrived[VECTOR_MEMORY, self.due_wave[index]])
+                if late.any():
+                    self._late(c, index, late)
             chosen, waves = index[lanes], own[lanes]
             before = self.reader[chosen]
             self.reader[chosen] = np.where((before == _NOBODY) | (before == waves), waves, _SEVERAL)
@@ -103,6 +111,26 @@ class Lds:
             self.atomic[chosen] = atomic
             self.write_step[chosen] = c.step.at
             self.known[chosen] = True
+
+    def expect(self, c: Cohort, places: Array, lanes: Array) -> None:
+        """The words at places arrive with the vector memory operation that was just counted."""
+        if self.due is None:
+            self.due = np.zeros(len(self.known), np.int64)
+            self.due_wave = np.zeros(len(self.known), np.int32)
+        issued = np.broadcast_to(c.registers.issued[VECTOR_MEMORY, c.waves][:, None], lanes.shape)
+        waves = np.broadcast_to(c.numbers[:, None], lanes.shape)
+        for offset in range(0, 4, self.unit):
+            chosen = (places + offset >> self.shift)[lanes]
+            self.due[chosen], self.due_wave[chosen] = issued[lanes], waves[lanes]
+
+    def _late(self, c: Cohort, index: Array, late: Array) -> None:
+        place = int(index[tuple(np.argwhere(late)[0])])
+        source = c.program.steps[int(self.write_step[place])]
+        c.fault(
+            f"reads LDS before {source} has brought it",
+            late,
+            fix="put s_waitcnt vmcnt(0) behind the load, before the barrier",
+        )
 
     def _race(
         self, c: Cohort, verb: str, index: Array, steps: Array, other: str, race: Array, *, same: bool = False

@@ -16,12 +16,11 @@ from regweave.devices.emulator.addresses import (
     global_address,
     scalar_address,
     scalar_pair,
-    scalar_value,
 )
 from regweave.devices.emulator.cohort import Cohort
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.registers import FLAT, SCALAR_MEMORY, VECTOR_MEMORY
-from regweave.devices.emulator.sources import scalar_places, vector_places
+from regweave.devices.emulator.sources import scalar_places, scalar_value, vector_places
 from regweave.errors import UnsupportedError
 from regweave.machines.amd.assembly.meanings.memory import Access, all_accesses
 
@@ -29,7 +28,8 @@ Array = Any
 Action = Callable[[Cohort], None]
 _U32 = np.uint32
 #: Modifiers that concern caches and order, not values, and those that addresses are made of.
-_IGNORED = ("glc", "slc", "dlc", "scc", "sc0", "sc1", "nt", "offset", "offen", "idxen", "offset0", "offset1")
+_IGNORED = ("glc", "slc", "dlc", "scc", "sc0", "sc1", "nt", "offset", "offen", "idxen", "offset0", "offset1",
+            "lds")  # fmt: skip
 #: Instructions that look after caches.
 CACHES = ("s_dcache_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_wbl2", "buffer_inv", "buffer_invl2")
 
@@ -38,7 +38,7 @@ def access_of(program: Program, step: Step) -> Access:
     """What a memory instruction moves. UnsupportedError if it is not emulated."""
     access = all_accesses().get(step.name)
     unknown = [word for word in step.modifiers if word not in _IGNORED]
-    if access is None or unknown or "_load_lds_" in step.name:
+    if access is None or unknown:
         why = f"with {unknown[0]!r} " if unknown else ""
         raise UnsupportedError(f"{step} {why}is not emulated", where=program.name)
     return access

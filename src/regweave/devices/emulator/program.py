@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from regweave.assembly.amd import FinishedKernel
+from regweave.assembly.amd.indexing import Indexing
 from regweave.assembly.amd.lines import Operand, parse_line, read_operand
 from regweave.assembly.amd.shapes import Bound, choose_signature
 from regweave.errors import AssemblyError, nearest_names
@@ -30,7 +31,7 @@ class Step:
     """One instruction: its text, what its author wrote, its entry, operands with their slots, modifiers.
 
     `target` is the number of the step that a branch leads to, -1 for none. `signed` are the operands that are
-    extended with their sign (`sext(v1)`).
+    extended with their sign (`sext(v1)`), `relative` those to whose registers M0 is added.
     """
 
     at: int
@@ -41,6 +42,7 @@ class Step:
     operands: Sequence[Operand]
     modifiers: Mapping[str, str]
     signed: frozenset[int]
+    relative: frozenset[int] = frozenset()
     target: int = -1
 
     @property
@@ -67,7 +69,7 @@ class Program:
 
     LDS in bytes, arguments `(name, kind, place)`, the workgroup's size (None: the launch says it), how many
     numbers of a work-item stand in registers (0: x only), and which scalar registers hold what
-    `(keyword, register)`.
+    `(keyword, register)`. `declared` vector registers are there at least.
     """
 
     name: str
@@ -79,12 +81,13 @@ class Program:
     workgroup: tuple[int, int, int] | None
     thread_numbers: int
     starts: Sequence[tuple[str, int]]
+    declared: int
     hidden: Sequence[Hidden] = ()
 
     @cached_property
     def vectors(self) -> int:
         """How many vector registers there are; accumulation registers are counted behind them."""
-        return max(self._highest("v"), 3)
+        return max(self._highest("v"), self.declared, 3)
 
     @cached_property
     def accumulators(self) -> int:
@@ -109,6 +112,7 @@ def read_kernel(kernel: FinishedKernel) -> Program:
         demands.workgroup,
         demands.thread_numbers,
         tuple((k.name, int(k.register[1:])) for k in kernel.machine.keywords if k.letter == "s"),
+        demands.vectors,
     )
 
 
@@ -125,14 +129,20 @@ def read_steps(lines: Iterable[str], machine: GcnMachine) -> tuple[Step, ...]:
             labels[label[1]] = len(found)
         elif text:
             found.append((" ".join(text.split()), remark.strip()))
-    return tuple(_step(at, text, remark, machine, labels) for at, (text, remark) in enumerate(found))
+    indexing = Indexing("the kernel")
+    return tuple(
+        _step(at, text, remark, machine, labels, indexing) for at, (text, remark) in enumerate(found)
+    )
 
 
-def _step(at: int, text: str, remark: str, machine: GcnMachine, labels: Mapping[str, int]) -> Step:
+def _step(
+    at: int, text: str, remark: str, machine: GcnMachine, labels: Mapping[str, int], indexing: Indexing
+) -> Step:
     line = parse_line(text)
     instruction = machine.instructions[line.mnemonic]
+    relative = indexing.step(instruction, line)
     own = set("".join(slot.letters for slots in instruction.signatures for slot in slots))
-    if own == {"x"}:  # words of its own, whatever they are
+    if own <= {"x"}:  # words of its own, whatever they are
         return Step(at, text, remark, instruction, (), (), {"words": text.partition(" ")[2]}, frozenset())
     words, signed = [], set()
     for number, word in enumerate(line.operands):
@@ -155,4 +165,4 @@ def _step(at: int, text: str, remark: str, machine: GcnMachine, labels: Mapping[
                 )
             target = labels[operand.text]
     pairs = {word.partition(":")[0]: word.partition(":")[2] for word in modifiers}
-    return Step(at, text, remark, instruction, slots, operands, pairs, frozenset(signed), target)
+    return Step(at, text, remark, instruction, slots, operands, pairs, frozenset(signed), relative, target)

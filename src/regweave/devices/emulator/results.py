@@ -14,6 +14,7 @@ import numpy as np
 from regweave.devices.emulator.cohort import Cohort, bits_of_lanes
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.registers import PLACES
+from regweave.devices.emulator.relative import write_relative
 from regweave.devices.emulator.sources import DTYPES, bits_in, scalar_places, selection, vector_places
 
 Array = Any
@@ -30,11 +31,16 @@ def make_result(program: Program, step: Step, position: int, kind: str, keeps: b
     numbers = vector_places(program, operand)
     finish = _finisher(step, kind)
     part = _part(step, kind, keeps)
+    relative = position in step.relative
 
     def write(c: Cohort, value: Array, lanes: Array | None) -> None:
         words = split(finish(value) if finish else value, kind)
         for number, word in zip(numbers, words, strict=True):
-            c.write(number, part(c, number, word) if part else word, lanes)
+            word = part(c, number, word) if part else word
+            if relative:
+                write_relative(c, number, word, lanes)
+            else:
+                c.write(number, word, lanes)
 
     return write
 

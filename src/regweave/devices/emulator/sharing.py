@@ -41,8 +41,6 @@ def smallest_access(program: Program) -> int:
 def prepare_shared(program: Program, step: Step) -> Action:
     """A load or store of LDS."""
     access = access_of(program, step)
-    if "gds" in step.modifiers:
-        raise UnsupportedError(f"{step}: global data share is not emulated", where=program.name)
     loads = access.kind == "load"
     (address,) = vector_places(program, step.operands[int(loads)])
     if access.step:
@@ -87,7 +85,6 @@ def prepare_exchange(program: Program, step: Step) -> Action:
     is switched off, gets 0."""
     (result,) = vector_places(program, step.operands[0])
     sources = [vector_places(program, operand)[0] for operand in step.operands[1:]]
-    offset = offset_of(step)
     if step.name == "ds_swizzle_b32":
         taken = patterns.swizzle(_swizzle_offset(step))
 
@@ -95,6 +92,7 @@ def prepare_exchange(program: Program, step: Step) -> Action:
             _take(c, result, sources[0], np.broadcast_to(taken, (c.count, LANES)))
 
         return swizzle
+    offset = offset_of(step)
     if step.name == "ds_bpermute_b32":
 
         def take(c: Cohort) -> None:

@@ -18,6 +18,7 @@ from regweave.devices.emulator import lanes
 from regweave.devices.emulator.cohort import Cohort, lanes_of
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.registers import PLACES
+from regweave.devices.emulator.relative import read_relative
 from regweave.errors import UnsupportedError
 
 Array = Any
@@ -77,6 +78,15 @@ def vector_places(program: Program, operand: Operand) -> list[int]:
     return [base + index for index in range(operand.first, operand.stop)]
 
 
+def scalar_value(operand: Operand) -> Source:
+    """A scalar register or a number, [waves, 1]."""
+    if operand.kind == "number":
+        value = np.full((1, 1), number_bits(operand.text, "u32"), np.uint32)
+        return lambda c: np.broadcast_to(value, (c.count, 1))
+    (place,) = scalar_places(operand)
+    return lambda c: c.read_scalar(place)
+
+
 def _words(program: Program, operand: Operand) -> list[Source]:
     """The registers of an operand, each as a source of 32-bit words."""
     if operand.kind == "register" and operand.text in "va":
@@ -104,6 +114,8 @@ def make_source(program: Program, step: Step, position: int, kind: str) -> Sourc
         words = _number_words(step, operand, kind, index)
     else:
         words = _words(program, operand)
+        if position in step.relative and operand.text == "v":
+            words = [read_relative(number) for number in vector_places(program, operand)]
         if index == 0:
             words = [_moved(step, word) for word in words]
         if f"src{index}_sel" in step.modifiers:

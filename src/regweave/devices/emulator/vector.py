@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from regweave.assembly.amd.lines import Operand
+from regweave.devices.emulator import eighths
 from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.indexed import prepare_mode, prepare_movrel
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.registers import LANES, PLACES
 from regweave.devices.emulator.results import make_implied, make_result
@@ -20,8 +22,8 @@ from regweave.devices.emulator.sources import (
     dpp_lanes,
     make_mask,
     make_source,
-    number_bits,
     scalar_places,
+    scalar_value,
     vector_places,
 )
 from regweave.errors import UnsupportedError
@@ -43,7 +45,7 @@ def prepare_arithmetic(program: Program, step: Step) -> Action:
     special = _SPECIAL.get(step.name)
     if special is not None:
         return special(program, step)
-    entry = all_meanings().get(step.name)
+    entry = all_meanings().get(step.name) or eighths.MEANINGS.get(step.name)
     unknown = [word for word in step.modifiers if word not in _UNDERSTOOD]
     if entry is None or unknown:
         why = f"with {unknown[0]!r} " if unknown else ""
@@ -123,19 +125,10 @@ def _one_lane(c: Cohort, number: int, lane: Array) -> Array:
     return c.read(number, needed)[np.arange(c.count), lane][:, None]
 
 
-def _chosen(program: Program, operand: Operand) -> Source:
-    """A scalar operand: a register or a number."""
-    if operand.kind == "number":
-        array = np.full((1, 1), number_bits(operand.text, "u32"), np.uint32)
-        return lambda c: np.broadcast_to(array, (c.count, 1))
-    (place,) = scalar_places(operand)
-    return lambda c: c.read_scalar(place)
-
-
 def _read_lane(program: Program, step: Step) -> Action:
     (number,) = vector_places(program, step.operands[1])
     (place,) = scalar_places(step.operands[0])
-    lane = _chosen(program, step.operands[2])
+    lane = scalar_value(step.operands[2])
 
     def action(c: Cohort) -> None:
         c.write_scalar(place, _one_lane(c, number, lane(c)[:, 0] & np.uint32(LANES - 1)))
@@ -146,7 +139,7 @@ def _read_lane(program: Program, step: Step) -> Action:
 def _write_lane(program: Program, step: Step) -> Action:
     """Writes one lane, active or not."""
     (number,) = vector_places(program, step.operands[0])
-    value, lane = (_chosen(program, operand) for operand in step.operands[1:])
+    value, lane = (scalar_value(operand) for operand in step.operands[1:])
 
     def action(c: Cohort) -> None:
         mask = np.zeros((c.count, LANES), bool)
@@ -157,6 +150,8 @@ def _write_lane(program: Program, step: Step) -> Action:
 
 
 _SPECIAL: dict[str, Callable[[Program, Step], Action]] = {
+    **dict.fromkeys(("s_movrels_b32", "s_movrels_b64", "s_movreld_b32", "s_movreld_b64"), prepare_movrel),
+    **dict.fromkeys([f"s_set_gpr_idx_{word}" for word in ("on", "idx", "mode", "off")], prepare_mode),
     "v_nop": _nothing,
     "s_sleep": _nothing,
     "s_setprio": _nothing,

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from regweave.machines.amd.assembly.meanings.meaning import Meaning
 
-__all__ = ["Meaning", "all_meanings"]
+__all__ = ["WITHOUT", "Meaning", "all_meanings"]
 
 
 @lru_cache
@@ -27,3 +27,16 @@ def all_meanings() -> dict[str, Meaning]:
         assert not overlap, f"two meanings of {overlap}"
         found |= module.MEANINGS
     return found
+
+
+#: Instructions whose effect is not modelled, and why.
+WITHOUT = {
+    "s_getreg_b32": "hardware registers are not modelled",
+    "s_setreg_b32": "modes of rounding and denormal numbers are those that kernels start in",
+    "s_setreg_imm32_b32": "modes of rounding and denormal numbers are those that kernels start in",
+    "s_getpc_b64": "instructions have no addresses",
+    "s_sendmsg": "there is nobody to send a message to",
+    "s_memtime": "time is not modelled",
+    "s_memrealtime": "time is not modelled",
+    "v_cvt_pk_u8_f32": "the manuals do not say how it rounds",
+}
