@@ -227,7 +227,7 @@ class Conv2d:
             epilogue=self.epilogue,
             threads=self.threads,
         )
-        order = (choice.tiles, choice.tile.rows > 1, choice.tile.transform)
+        order = (choice.tiles, choice.tile.by_column, choice.tile.transform)
         packed = self._packed.get(order)
         if packed is None:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)

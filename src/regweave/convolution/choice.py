@@ -6,8 +6,8 @@
                                 first, with its padding; larger strides by phases (polyphase) or one plane
                                 per kernel column (unrolled)
 
-The tile is the one that costs least by a small model: a tap of a tile takes as long as its products or its
-loads, whichever is longer, plus a step of the loop; tails count, so 512 columns are cut into blocks of 6,
+The tile is the one that costs least by a small model: a tap of a tile takes as long as its products, a third
+of its loads' time and a step of the loop; tails count, so 512 columns are cut into blocks of 6,
 6, 5, 5, 5, 5 vectors rather than five of 6 and one of 2.
 """
 
@@ -17,6 +17,7 @@ from itertools import product
 
 from regweave.errors import InputError, nearest_names
 from regweave.kernels.convolution import ConvTile, Transform, transform
+from regweave.kernels.epilogue import Epilogue
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
 from regweave.values import frozen
@@ -33,6 +34,11 @@ _SHARE, _LARGE = 0.02, 1 << 20
 _MOST_KERNEL_ROWS, _FEW_OUTPUTS = 11, 2
 #: Output rows of a tile at most.
 _MOST_ROWS = 8
+#: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
+#: products that are written out, at most.
+_MOST_COLUMNS, _MOST_COLUMN_ROWS, _MOST_PRODUCTS = 7, 16, 600
+#: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
+_LOAD, _START = 0.3, 50.0
 #: Threads that bands of transformed rows are made for, however many there are.
 _SHARERS = 4
 #: Output rows that a transform gives, at most: more would cost accuracy. Filters from which on it pays to
@@ -83,7 +89,10 @@ def choose(
     direct = form == "none" and neighbours and c.group_channels <= _DIRECT_CHANNELS
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form)
-    rows, outputs, vectors = _tile(c, machine, registers, strip)
+    shape = _column(c, machine, registers, strip, epilogue) if dense else None
+    columns = c.horizontal.kernel if shape else 0
+    rows, outputs, vectors = shape or _tile(c, machine, registers, strip)
+    by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
     widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
     blocks = {size for width in widths for size in even_parts(-(-width // machine.lanes), vectors)}
@@ -91,10 +100,12 @@ def choose(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=rows,
         vectors=tuple(sorted(blocks, reverse=True)),
-        kernel_rows=c.vertical.kernel if rows > 1 else 1,
-        row_stride=c.vertical.stride if rows > 1 else 1,
-        row_dilation=c.vertical.dilation if rows > 1 else 1,
+        kernel_rows=c.vertical.kernel if by_column else 1,
+        kernel_columns=columns,
+        row_stride=c.vertical.stride if by_column else 1,
+        row_dilation=c.vertical.dilation if by_column else 1,
         direct=direct,
+        edges=_edges(c, machine) if direct else (1, 1),
         stream=stream,
         dense=dense,
         epilogue=epilogue,
@@ -198,6 +209,42 @@ def _form(c: Convolution, form: str | None) -> str:
     return form
 
 
+def _edges(c: Convolution, machine: VectorMachine) -> tuple[int, int]:
+    """Vectors at either end of a row that padding reaches into; the last one is seldom whole as well."""
+    axis = c.horizontal
+    return -(-axis.before // machine.lanes), 1 + -(-max(0, axis.after - 1) // machine.lanes)
+
+
+def _column(
+    c: Convolution,
+    machine: VectorMachine,
+    registers: int,
+    columns: int,
+    epilogue: tuple[Elementwise, ...],
+) -> tuple[int, int, int] | None:
+    """(rows, 1, vectors) of a tile that holds all weights of a filter; None where that cannot be."""
+    height, width = c.vertical.kernel, c.horizontal.kernel
+    weights = height * width
+    if c.group_channels > 1 or width > _MOST_COLUMNS or not Epilogue(epilogue, by_vector=False).direct:
+        return None
+    best, least = None, float("inf")
+    for vectors in range(1, -(-columns // machine.lanes) + 1):
+        for most in range(1, min(_MOST_COLUMN_ROWS, c.vertical.outputs) + 1):
+            rows = even_parts(c.vertical.outputs, most)[0]
+            under_way = min(rows, c.vertical.overlap // c.vertical.stride + 1)
+            spare = registers - weights - under_way * vectors
+            if spare < 1 + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
+                continue
+            cycles = 0.0
+            for block in even_parts(-(-columns // machine.lanes), vectors):
+                loads = 1.6 * lines_of(c, rows) * width * block + weights
+                cycles += rows * block * weights + _LOAD * loads + _START
+            cycles *= -(-c.vertical.outputs // rows)
+            if cycles < least:
+                best, least = (rows, 1, vectors), cycles
+    return best
+
+
 def _tile(c: Convolution, machine: VectorMachine, registers: int, columns: int) -> tuple[int, int, int]:
     """(rows, filters, vectors) of the tile."""
     vectors = -(-columns // machine.lanes)
@@ -222,8 +269,8 @@ def _cost(machine: VectorMachine, filters: int, vectors: int, o: int, v: int) ->
     total, loads = 0.0, 0
     for tile in even_parts(filters, o):
         for block in even_parts(vectors, v):
-            load = (1.6 * block + 1.0 * tile) * product_cycles
-            total += max(tile * block * product_cycles, load, 4.0) + 0.5
+            load = 1.6 * block + tile
+            total += max((tile * block + _LOAD * load) * product_cycles, 4.0) + 0.5
             loads += tile + block
     return total, loads
 

@@ -106,7 +106,7 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
     if choice.tile.transform is not None:
         by_tap = np.einsum("pr,gfdrc->gfdpc", choice.tile.transform.filter, by_tap)
         rows = choice.tile.rows
-    if choice.tile.rows > 1:
+    if choice.tile.by_column:
         by_tap = by_tap.swapaxes(3, 4)
     flat = by_tap.reshape(c.groups, filters, deep * rows * columns)
     start = (
@@ -123,7 +123,7 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
 
 def _taps(c: Convolution, choice: Choice, channel: int, line: int, columns: Sequence[int]) -> np.ndarray:
     """Bytes per tap, channels outermost; a tap is one weight, or a column of them if the tile has rows."""
-    rows = 1 if choice.tile.rows > 1 else c.vertical.kernel
+    rows = 1 if choice.tile.by_column else c.vertical.kernel
     channels = np.arange(c.group_channels, dtype=np.int64)[:, None, None] * channel
     lines = np.arange(rows, dtype=np.int64)[None, :, None] * (c.vertical.dilation * line)
     return np.ascontiguousarray(channels + lines + np.array(columns, np.int64)).reshape(-1)

@@ -16,13 +16,14 @@ from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
+from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.strip import FillStrip
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import FillTransformed, watched
 from regweave.kernels.division import share
 from regweave.kernels.geometry import geometry_of
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.workspace import Routine, Workspace
 from regweave.machines.x86 import VectorMachine
 
 
@@ -220,6 +221,11 @@ class _Driver:
         b.emit("mov", w.slot("tiles_left"), value)
         b.emit("jump_nonzero", again)
 
+    def _routine(self, outputs: int, vectors: int, edge: bool) -> Routine:
+        if self.tile.kernel_columns:
+            return Column(self.tile, vectors, edge)
+        return Products(self.tile, outputs, vectors, edge)
+
     def _rows(self, outputs: int) -> None:
         """All blocks of all tile rows of the band, for one channel tile."""
         w, b, r = self.w, self.b, self.w.r
@@ -238,7 +244,7 @@ class _Driver:
             if kind + 1 < len(kinds):
                 b.emit("cmp", value, kind)
                 b.emit("jump_not_equal", other)
-            w.call(Products(self.tile, outputs, vectors, edge))
+            w.call(self._routine(outputs, vectors, edge))
             if kind + 1 < len(kinds):
                 b.emit("jump", next_block)
                 b.label(other)

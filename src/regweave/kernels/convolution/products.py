@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.convolution.arguments import BlockEntry
-from regweave.kernels.convolution.results import store_results
+from regweave.kernels.convolution.results import mask_bytes, store_results
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import transform_back
 from regweave.kernels.workspace import Workspace
@@ -116,10 +116,17 @@ class Products:
         b.emit("add", masks, b.at(r.near, BlockEntry.masks.offset))
         b.emit("add", r.left, 8)
 
+        held: dict[int, Variable] = {}
+
         def load_masked(v: int, at: Memory) -> Variable:
-            image, mask = b.vector("image"), b.mask("lanes")
-            b.emit("load_mask", mask, b.at(masks, v * step))
-            b.emit("load_masked", image, at + v * size, mask)
+            image = b.vector("image")
+            if not self.tile.at_edge(v, self.vectors):
+                b.emit("load", image, at + v * size)
+                return image
+            if v not in held or b.machine.mask_class == "vector":
+                held[v] = b.mask("lanes")
+                b.emit("load_mask", held[v], b.at(masks, v * step))
+            b.emit("load_masked", image, at + v * size, held[v])
             return image
 
         return load_masked
@@ -177,8 +184,3 @@ class Products:
 
     def _weight_at(self, w: Workspace, k: int, o: int) -> Memory:
         return w.b.at(w.r.walk, 4 * (k * self.outputs + o), repeat=True)
-
-
-def mask_bytes(w: Workspace) -> int:
-    """Bytes of a mask in memory."""
-    return w.geometry.vector_bytes if w.b.machine.mask_class == "vector" else 2

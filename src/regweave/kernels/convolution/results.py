@@ -29,7 +29,7 @@ def store_results(w: Workspace, tile: ConvTile, acc: Results, edge: bool) -> Non
         direct = False
     if direct and tile.epilogue:
         math = BuilderMath(w.b, shared=spare)
-        acc = {key: activate_all(math, tile.epilogue, value, _none) for key, value in acc.items()}
+        acc = {key: activate_all(math, tile.epilogue, value, no_operand) for key, value in acc.items()}
     memory = None
     if not direct or not tile.dense:
         memory = _to_memory(w, acc)
@@ -44,7 +44,8 @@ def store_results(w: Workspace, tile: ConvTile, acc: Results, edge: bool) -> Non
         _scatter(w, acc, memory)
 
 
-def _none(index: int) -> Variable:
+def no_operand(index: int) -> Variable:
+    """Where an epilogue would find a second operand: a convolution's has none."""
     raise AssertionError(f"operator {index} of a convolution's epilogue takes no operand")
 
 
@@ -65,7 +66,7 @@ def _activate_memory(w: Workspace, tile: ConvTile, memory: Memory, count: int) -
     b.label(top)
     value = b.vector("value")
     b.emit("load", value, b.at(here))
-    b.emit("store", b.at(here), activate_all(BuilderMath(b), tile.epilogue, value, _none))
+    b.emit("store", b.at(here), activate_all(BuilderMath(b), tile.epilogue, value, no_operand))
     b.emit("add", here, w.geometry.vector_bytes)
     b.emit("dec", left)
     b.emit("jump_nonzero", top)
@@ -94,19 +95,14 @@ def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memor
     b, size = w.b, w.geometry.vector_bytes
     vectors = 1 + max(v for _, _, v in acc)
     order = {key: index for index, key in enumerate(acc)}
-    masks = b.general("masks")
-    if edge:
-        b.emit("mov", masks, b.at(w.r.near, BlockEntry.masks.offset))
-    step = size if b.machine.mask_class == "vector" else 2
+    mask = last_mask(w, vectors) if edge else None
     for o, i, row in _rows_of(w, acc):
         for v in range(vectors):
             value = acc[o, i, v]
             if memory is not None:
                 value = b.vector("value")
                 b.emit("load", value, memory + order[o, i, v] * size)
-            if edge:
-                mask = b.mask("lanes")
-                b.emit("load_mask", mask, b.at(masks, v * step))
+            if mask is not None and v + 1 == vectors:
                 b.emit("store_masked", b.at(row, v * size), value, mask)
             else:
                 b.emit("store_stream" if tile.stream else "store", b.at(row, v * size), value)
@@ -131,3 +127,16 @@ def _scatter(w: Workspace, acc: Results, memory: Memory) -> None:
         b.emit("add", to, step)
         b.emit("dec", count)
         b.emit("jump_nonzero", top)
+
+
+def last_mask(w: Workspace, vectors: int) -> Variable:
+    """The lanes of a block's last vector that exist; all others are whole."""
+    b, masks, mask = w.b, w.b.general("masks"), w.b.mask("lanes")
+    b.emit("mov", masks, b.at(w.r.near, BlockEntry.masks.offset))
+    b.emit("load_mask", mask, b.at(masks, (vectors - 1) * mask_bytes(w)))
+    return mask
+
+
+def mask_bytes(w: Workspace) -> int:
+    """Bytes of a mask in memory."""
+    return w.geometry.vector_bytes if w.b.machine.mask_class == "vector" else 2

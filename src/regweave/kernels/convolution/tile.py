@@ -28,18 +28,21 @@ class ConvTile:
 
     `outputs`: sizes of the channel tiles that occur; `vectors`: sizes of the blocks along a row that occur.
     `kernel_rows`, `row_stride`, `row_dilation`: the column of weights that a tap is (1, 1, 1 where rows is
-    1). `direct`: the image is read where it is, through masks at its left and right end; else only from
-    strips. `stream`: results pass the caches. `dense`: results of a row lie side by side. `epilogue`
-    follows the bias.
+    1). `kernel_columns`: so many of these columns are all there is, written out too (see column); else 0.
+    `direct`: the image is read where it is, else only from strips; padding reaches no further than into the
+    first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches. `dense`:
+    results of a row lie side by side. `epilogue` follows the bias.
     """
 
     outputs: tuple[int, ...]
     rows: int
     vectors: tuple[int, ...]
     kernel_rows: int = 1
+    kernel_columns: int = 0
     row_stride: int = 1
     row_dilation: int = 1
     direct: bool = False
+    edges: tuple[int, int] = (1, 1)
     stream: bool = False
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
@@ -56,12 +59,26 @@ class ConvTile:
         )
         if not self.outputs or not self.vectors or min(sizes) < 1:
             raise InputError(f"{self} has an empty side", where="tile", expected="sizes of 1 or more")
-        if self.rows == 1 and self.kernel_rows != 1:
+        if not self.by_column and self.kernel_rows != 1:
             raise InputError(
                 "a tile of one row takes its weights one by one", where="kernel_rows", expected="1"
             )
         if self.stream and not self.dense:
             raise InputError("scattered results cannot pass the caches", where="stream", expected="False")
+
+    @property
+    def by_column(self) -> bool:
+        """Whether a tap is a column of weights."""
+        return self.rows > 1 or self.kernel_columns > 0
+
+    def at_edge(self, vector: int, vectors: int) -> bool:
+        """Whether padding may reach into that vector of a block at an edge."""
+        return vector < self.edges[0] or vector >= vectors - self.edges[1]
+
+    @property
+    def rows_under_way(self) -> int:
+        """Output rows that have begun and are not done yet, at most, if image rows come one by one."""
+        return min(self.rows, (self.kernel_rows - 1) * self.row_dilation // self.row_stride + 1)
 
     @property
     def out_rows(self) -> int:
@@ -91,4 +108,7 @@ class ConvTile:
 
         Beside the results stand one image vector and one weight; more are held where there is room.
         """
+        if self.kernel_columns:
+            held = self.rows_under_way * max(self.vectors) + self.kernel_rows * self.kernel_columns
+            return held + 1 + held_masks <= registers
         return self.accumulators(max(self.outputs), max(self.vectors)) + 2 + held_masks <= registers

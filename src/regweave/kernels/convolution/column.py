@@ -1,0 +1,137 @@
+"""A tile for one channel: all weights in registers, rows coming in from above, results going out below.
+
+    for each image row:  for each kernel column: one image vector, a product for each output row that meets it
+
+An output row takes registers from its first image row to its last, so as many rows are under way as the
+kernel is high, however many the tile has; an image row is loaded once for all of them. A 5 x 5 kernel: 25
+weights, 5 results, one image vector, and per image row 5 loads for 25 products. Nothing is read twice in
+one tile, which also spares the first-level cache where rows start a multiple of its size apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.activations import activate_all
+from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.convolution.arguments import BlockEntry
+from regweave.kernels.convolution.results import last_mask, mask_bytes, no_operand
+from regweave.kernels.convolution.tile import ConvTile
+from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
+
+
+@frozen
+class Column:
+    """Routine: one block of `vectors` vectors of one filter of one channel; registers and slots as of
+    Products.
+
+    The taps are the kernel's columns, their weights in the order of packing.
+    """
+
+    tile: ConvTile
+    vectors: int
+    edge: bool
+
+    @property
+    def stem(self) -> str:
+        return f"column_{self.vectors}{'_edge' if self.edge else ''}"
+
+    def write(self, w: Workspace) -> None:
+        b, r, tile = w.b, w.r, self.tile
+        columns = range(tile.kernel_columns)
+        source, table = b.general("start"), b.general("table")
+        b.emit("mov", source, w.slot("base"))
+        b.emit("add", source, b.at(r.near, BlockEntry.x.offset))
+        b.emit("mov", table, w.slot("taps"))
+        at = [b.general(f"column{tap}") for tap in columns]
+        for tap in columns:
+            b.emit("mov", at[tap], b.at(table, 8 * tap))
+            b.emit("add", at[tap], source)
+        b.emit("mov", r.walk, w.slot("weights"))
+        weights = self._weights(w)
+        b.emit("mov", r.out, w.slot("out_base"))
+        b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
+        masks = self._masks(w)
+        below = b.general("below")
+        b.emit("zero", below)
+        acc: dict[tuple[int, int], Variable] = {}
+        here, done = 0, 0
+        for q in tile.image_rows:
+            for _ in range(q - here):
+                b.emit("add", below, w.slot("pitch"))
+            here = q
+            met = [
+                (i, k) for i in range(tile.rows) for k in range(tile.kernel_rows) if tile.row_of(i, k) == q
+            ]
+            self._begin(w, acc, [i for i, k in met if k == 0])
+            for tap in columns:
+                for v in range(self.vectors):
+                    place = b.at(at[tap], v * w.geometry.vector_bytes, index=below)
+                    image = self._image(w, place, masks.get((tap, v)))
+                    for i, k in met:
+                        b.emit("fma", acc[i, v], image, weights[k, tap])
+            while done < tile.rows and tile.row_of(done, tile.kernel_rows - 1) == q:
+                self._finish(w, [acc.pop((done, v)) for v in range(self.vectors)])
+                done += 1
+                if done < tile.rows:
+                    b.emit("add", r.out, w.slot("y_row"))
+        b.emit("ret")
+
+    def _weights(self, w: Workspace) -> dict[tuple[int, int], Variable]:
+        """Weight (kernel row, kernel column) in a register, for all."""
+        b, rows, held = w.b, self.tile.kernel_rows, {}
+        for tap in range(self.tile.kernel_columns):
+            for k in range(rows):
+                held[k, tap] = b.vector(f"weight_{k}_{tap}")
+                b.emit("broadcast", held[k, tap], b.at(w.r.walk, 4 * (1 + tap * rows + k)))
+        return held
+
+    def _begin(self, w: Workspace, acc: dict[tuple[int, int], Variable], rows: Sequence[int]) -> None:
+        for i in rows:
+            for v in range(self.vectors):
+                acc[i, v] = w.b.vector(f"result_{i}_{v}")
+                w.b.emit("broadcast", acc[i, v], w.b.at(w.r.walk))
+
+    def _masks(self, w: Workspace) -> dict[tuple[int, int], Variable | Memory]:
+        """Of each load that padding may reach, the mask: in a register, or where it lies."""
+        if not (self.edge and self.tile.direct):
+            return {}
+        b, tile, start = w.b, self.tile, w.b.general("masks")
+        b.emit("mov", start, b.at(w.r.near, BlockEntry.masks.offset))
+        reached = [v for v in range(self.vectors) if tile.at_edge(v, self.vectors)]
+        places = {
+            (tap, v): b.at(start, ((1 + tap) * max(tile.vectors) + v) * mask_bytes(w))
+            for tap in range(tile.kernel_columns)
+            for v in reached
+        }
+        if b.machine.mask_class == "vector" or len(places) >= b.machine.register_class("mask").count:
+            return dict(places)
+        held = {key: b.mask("lanes") for key in places}
+        for key, mask in held.items():
+            b.emit("load_mask", mask, places[key])
+        return dict(held)
+
+    def _image(self, w: Workspace, place: Memory, mask: Variable | Memory | None) -> Variable:
+        b, image = w.b, w.b.vector("image")
+        if mask is None:
+            b.emit("load", image, place)
+            return image
+        if isinstance(mask, Memory):
+            held = b.mask("lanes")
+            b.emit("load_mask", held, mask)
+            mask = held
+        b.emit("load_masked", image, place, mask)
+        return image
+
+    def _finish(self, w: Workspace, values: Sequence[Variable]) -> None:
+        b, r, tile = w.b, w.r, self.tile
+        last = last_mask(w, self.vectors) if self.edge else None
+        for v, value in enumerate(values):
+            result = activate_all(BuilderMath(b, shared=0), tile.epilogue, value, no_operand)
+            place = b.at(r.out, v * w.geometry.vector_bytes)
+            if last is not None and v + 1 == len(values):
+                b.emit("store_masked", place, result, last)
+            else:
+                b.emit("store_stream" if tile.stream else "store", place, result)
