@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from regweave.cascades import thread_count
 from regweave.convolution import Conv2d
 from regweave.errors import InputError, nearest_names
+from regweave.images.conversion import to_image, to_planes
 from regweave.images.operations import read_matrix
-from regweave.images.product import Progress, finish
+from regweave.images.product import Progress
 from regweave.values import frozen
 
 #: How an image goes on beyond its edges.
@@ -28,7 +30,7 @@ BORDERS = ("edge", "mirror", "zero")
 _MOST_SIDE = 63
 _SIZED = re.compile(r"(gaussian|box)(\d+)")
 #: Elements of a band as f32.
-_BAND = 1 << 21
+_BAND = 1 << 19
 _CROSS = ((0, 1, 0), (1, -4, 1), (0, 1, 0))
 _SOBEL = ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1))
 
@@ -43,10 +45,14 @@ class ImageFilter:
     magnitude: bool = False
 
     def combine(self, responses: np.ndarray) -> np.ndarray:
-        """Responses [channels, n, height, width] to [channels, height, width]."""
+        """Responses [channels, n, height, width], which are overwritten, to [channels, height, width]."""
         if responses.shape[1] == 1:
             return np.abs(responses[:, 0]) if self.magnitude else responses[:, 0]
-        return np.sqrt(np.square(responses).sum(axis=1))
+        np.multiply(responses, responses, out=responses)
+        total = responses[:, 0]
+        for n in range(1, responses.shape[1]):
+            total += responses[:, n]
+        return np.sqrt(total, out=total)
 
 
 def _gaussian(side: int) -> np.ndarray:
@@ -158,26 +164,29 @@ def filter_image(
     elif out.shape != shape or out.dtype != image.dtype:
         raise InputError(f"out has the shape {list(out.shape)}", expected=f"{list(shape)} of {image.dtype}")
     count, high, wide = chosen.kernels.shape
+    workers = thread_count(threads)
     layer = Conv2d(chosen.kernels[:, None], stride=stride, threads=threads)
     band = max(1, _BAND // (columns * channels * max(count, stride * stride)))
     for first in range(0, rows, band):
         last = min(first + band, rows)
-        planes = _planes(image, first * stride, (last - 1) * stride + 1, (high, wide), border)
+        planes = _planes(image, first * stride, (last - 1) * stride + 1, (high, wide), border, workers)
         values = chosen.combine(layer(planes)[:, :, : last - first, :columns])
-        out[first:last] = finish(values, image.dtype).transpose(1, 2, 0)
+        to_image(values, out[first:last], workers)
         if progress is not None:
             progress(last, rows)
     return out
 
 
-def _planes(image: np.ndarray, first: int, last: int, size: tuple[int, int], border: str) -> np.ndarray:
+def _planes(
+    image: np.ndarray, first: int, last: int, size: tuple[int, int], border: str, workers: int
+) -> np.ndarray:
     """Rows `first` to `last` with what the kernel reaches around them: [channels, 1, rows, columns], f32."""
     height, width, channels = image.shape
     (above, left), (below, right) = ((side // 2 for side in size), (side - 1 - side // 2 for side in size))
     rows = np.arange(first - above, last + below)
     beside = np.concatenate([np.arange(-left, 0), np.arange(width, width + right)])
     planes = np.empty((channels, 1, len(rows), left + width + right), np.float32)
-    planes[:, 0, :, left : left + width] = image[_inside(rows, height, border)].transpose(2, 0, 1)
+    to_planes(image, _inside(rows, height, border), planes[:, 0, :, left:], workers)
     planes[..., left + beside] = planes[..., left + _inside(beside, width, border)]
     if border == "zero":
         planes[..., left + beside] = 0

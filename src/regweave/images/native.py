@@ -20,7 +20,8 @@ from regweave.images.product import Progress, finish
 from regweave.kernels.colours import MOST_CHANNELS, ColourArguments, Colours, colour_kernel
 from regweave.machines.x86 import VectorMachine
 
-_NAMES = {np.dtype(np.uint8): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float32): "f32"}
+#: The kernels' names of types.
+TYPE_NAMES = {np.dtype(np.uint8): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float32): "f32"}
 #: Bytes that a band's pixels and sums take in f32, and pixels that are worth a thread of their own.
 _BAND_BYTES, _PART_PIXELS = 8 << 20, 1 << 16
 #: Products of int8 steps and pixels are exact in f32 up to here.
@@ -91,7 +92,8 @@ def _bands(
 
 
 @lru_cache(maxsize=64)
-def _loaded(colours: Colours, machine: VectorMachine) -> cpu.Function:
+def loaded_colours(colours: Colours, machine: VectorMachine) -> cpu.Function:
+    """The colour kernel, loaded; keep it while it runs."""
     return cpu.load_made(lambda: colour_kernel(colours, machine), repr(colours), machine)
 
 
@@ -105,7 +107,7 @@ def _colours(
 ) -> np.ndarray:
     """The colour kernel on whole vectors of pixels, and on the rest in memory that ends with one."""
     results, channels = factors.shape
-    kernel = _loaded(Colours(channels, results, _NAMES[rows.dtype], _NAMES[wanted]), machine)
+    kernel = loaded_colours(Colours(channels, results, TYPE_NAMES[rows.dtype], TYPE_NAMES[wanted]), machine)
     column = np.zeros(results, np.float32) if constants is None else constants
     matrix = np.ascontiguousarray(np.concatenate([factors, column[:, None]], axis=1), np.float32)
     found = np.empty((len(rows), results), wanted)
