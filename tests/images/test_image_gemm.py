@@ -107,6 +107,16 @@ def test_a_nan_stays_with_its_pixel(machine):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_a_result_in_memory_of_ones_own(machine):
+    image = photo()
+    out = np.zeros_like(image)
+    assert image_gemm(image, np.eye(3), machine=machine, result="image", out=out).pixels is out
+    np.testing.assert_array_equal(out, image)
+    with pytest.raises(InputError, match="out lies in the image's memory"):
+        image_gemm(image, np.eye(3), machine=machine, result="image", out=image)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_progress_reaches_the_end(machine):
     seen = []
     image_gemm(photo(90, 100), np.eye(3), machine=machine, progress=lambda *counts: seen.append(counts))
@@ -162,6 +172,8 @@ def test_patches():
         (photo(), np.eye(3), {"result": "int"}, "result 'int'"),
         (photo(), np.eye(3), {"result": np.int8}, "result <class"),
         (photo(), np.eye(3), {"threads": 0}, "0 threads"),
+        (photo(), np.eye(3), {"out": photo()}, "out has the shape .* float32"),
+        (photo(), np.eye(3), {"out": photo()[:, ::-1], "result": "image"}, "a contiguous array"),
     ],
 )
 def test_what_is_refused(image, matrix, options, said):

@@ -29,20 +29,21 @@ Run = Callable[..., Any]
 
 def multiply_on(
     machine: str,
-    pixels: np.ndarray,
+    rows: np.ndarray,
     factors: np.ndarray,
     constants: np.ndarray | None,
     precision: str,
-    wanted: np.dtype,
+    out: np.ndarray,
     progress: Progress | None,
-) -> tuple[np.ndarray, str]:
-    """The product and the device's name; the arguments are checked. DeviceError as of the device."""
-    rows = np.ascontiguousarray(pixels).reshape(-1, pixels.shape[-1])
+) -> str:
+    """The product of rows [M, K] to out [M, N]; the device's name. The arguments are checked.
+
+    DeviceError as of the device.
+    """
     product = block_product(machine, precision, columns=len(factors))
     run, device, groups = _device(machine, product_kernel(product))
     quantised = quantise(factors) if precision == "i8" else None
     b = _words(quantised.steps if quantised else factors, precision)
-    found = np.empty((len(rows), len(factors)), wanted)
     band = groups * product.rows
     for start in range(0, len(rows), band):
         part = rows[start : start + band]
@@ -53,10 +54,10 @@ def multiply_on(
         values = quantised.finish(sums) if quantised else sums
         if constants is not None:
             values = values + constants
-        found[start : start + band] = finish(values, wanted)
+        out[start : start + band] = finish(values, out.dtype)
         if progress is not None:
             progress(min(start + band, len(rows)), len(rows))
-    return found.reshape(*pixels.shape[:-1], len(factors)), device
+    return device
 
 
 def product_arguments(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Mapping[str, Any]:

@@ -29,27 +29,24 @@ _EXACT = 1 << 24
 
 
 def multiply(
-    pixels: np.ndarray,
+    rows: np.ndarray,
     factors: np.ndarray,
     constants: np.ndarray | None,
     precision: str,
-    wanted: np.dtype,
+    out: np.ndarray,
     threads: int | None,
     progress: Progress | None,
-) -> tuple[np.ndarray, str]:
-    """The product and the device's name; the arguments are checked."""
+) -> str:
+    """The product of rows [M, K] to out [M, N]; the device's name. The arguments are checked."""
     count, machine = thread_count(threads), choose_machine()
-    device = f"cpu ({machine.name if machine else 'portable'})"
-    rows = np.ascontiguousarray(pixels).reshape(-1, pixels.shape[-1])
-    shape = (*pixels.shape[:-1], len(factors))
     small = max(factors.shape) <= MOST_CHANNELS and precision == "f32"
     if machine is not None and small and len(rows):
-        found = _colours(rows, factors, constants, wanted, machine, count)
+        _colours(rows, factors, constants, out, machine, count)
         if progress is not None:
             progress(len(rows), len(rows))
     else:
-        found = _bands(rows, factors, constants, precision, wanted, count, progress)
-    return found.reshape(shape), device
+        _bands(rows, factors, constants, precision, out, count, progress)
+    return f"cpu ({machine.name if machine else 'portable'})"
 
 
 def _bands(
@@ -57,13 +54,12 @@ def _bands(
     factors: np.ndarray,
     constants: np.ndarray | None,
     precision: str,
-    wanted: np.dtype,
+    out: np.ndarray,
     threads: int,
     progress: Progress | None,
-) -> np.ndarray:
+) -> None:
     """Band by band as a GEMM in f32, of numbers that were rounded to the precision before."""
     results, channels = factors.shape
-    found = np.empty((len(rows), results), wanted)
     quantised = quantise(factors) if precision == "i8" else None
     if precision == "f16":
         factors = factors.astype(np.float16).astype(np.float32)
@@ -85,10 +81,9 @@ def _bands(
             if precision == "f16":
                 part = part.astype(np.float16)
             sums = gemm(part.astype(np.float32, copy=False), turned, constants, threads=threads)
-        found[start : start + band] = finish(sums, wanted)
+        out[start : start + band] = finish(sums, out.dtype)
         if progress is not None:
             progress(min(start + band, len(rows)), len(rows))
-    return found
 
 
 @lru_cache(maxsize=64)
@@ -101,27 +96,28 @@ def _colours(
     rows: np.ndarray,
     factors: np.ndarray,
     constants: np.ndarray | None,
-    wanted: np.dtype,
+    out: np.ndarray,
     machine: VectorMachine,
     threads: int,
-) -> np.ndarray:
+) -> None:
     """The colour kernel on whole vectors of pixels, and on the rest in memory that ends with one."""
     results, channels = factors.shape
-    kernel = loaded_colours(Colours(channels, results, TYPE_NAMES[rows.dtype], TYPE_NAMES[wanted]), machine)
+    kernel = loaded_colours(
+        Colours(channels, results, TYPE_NAMES[rows.dtype], TYPE_NAMES[out.dtype]), machine
+    )
     column = np.zeros(results, np.float32) if constants is None else constants
     matrix = np.ascontiguousarray(np.concatenate([factors, column[:, None]], axis=1), np.float32)
-    found = np.empty((len(rows), results), wanted)
     lanes = machine.lanes
     tiles, rest = divmod(len(rows), lanes)
     parts = min(4 * threads, max(1, tiles * lanes // _PART_PIXELS)) if threads > 1 else 1
     edges = [tiles * part // parts for part in range(parts + 1)]
     jobs = [
-        (rows[first * lanes :], found[first * lanes :], last - first)
+        (rows[first * lanes :], out[first * lanes :], last - first)
         for first, last in pairwise(edges)
         if last > first
     ]
     if rest:
-        end, tail = np.zeros((lanes, channels), rows.dtype), np.empty((lanes, results), wanted)
+        end, tail = np.zeros((lanes, channels), rows.dtype), np.empty((lanes, results), out.dtype)
         end[:rest] = rows[tiles * lanes :]
         jobs.append((end, tail, 1))
     blocks = (ColourArguments * len(jobs))(
@@ -132,5 +128,4 @@ def _colours(
     )
     run_each(kernel.address, blocks, threads)
     if rest:
-        found[tiles * lanes :] = jobs[-1][1][:rest]
-    return found
+        out[tiles * lanes :] = jobs[-1][1][:rest]

@@ -53,6 +53,7 @@ def image_gemm(
     machine: str = "cpu",
     precision: str = "f32",
     result: Any = None,
+    out: np.ndarray | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ImageProduct:
@@ -60,14 +61,27 @@ def image_gemm(
 
     `image` holds u8, u16 or floats; [height, width] is an image of one channel. `result` is the type of the
     result: None for f32, "image" for the image's own, or u8, u16, f32; integers are rounded to even and
-    clamped. `machine` is "cpu", "gfx906", "gfx90a" or "gfx942". `precision` says what products are formed of:
-    "f32"; "f16" (numbers rounded to f16, sums in f32); "i8" (u8 images only: the matrix in 255 steps per row,
-    sums exact). `threads` at most work on the CPU; `progress(done, rows)` is called now and then.
+    clamped. `out` is a contiguous array of that type to write to. `machine` is "cpu", "gfx906", "gfx90a" or
+    "gfx942". `precision` says what products are formed of: "f32"; "f16" (numbers rounded to f16, sums in
+    f32); "i8" (u8 images only: the matrix in 255 steps per row, sums exact). `threads` at most work on the
+    CPU; `progress(done, rows)` is called now and then.
 
     Errors: InputError for shapes that do not meet, other types, unknown names; DeviceError as of the device.
     """
     pixels, factors, constants = _take(image, matrix)
     wanted = _result_type(result, pixels.dtype)
+    shape = (*pixels.shape[:-1], len(factors))
+    if out is None:
+        out = np.empty(shape, wanted)
+    elif out.shape != shape or out.dtype != wanted or not out.flags.c_contiguous:
+        raise InputError(
+            f"out has the shape {list(out.shape)} and type {out.dtype}",
+            where="out",
+            expected=f"a contiguous array {list(shape)} of {wanted}",
+        )
+    elif np.may_share_memory(out, pixels):
+        raise InputError("out lies in the image's memory", where="out", expected="an array of its own")
+    rows, results = np.ascontiguousarray(pixels).reshape(-1, pixels.shape[-1]), out.reshape(-1, len(factors))
     _check(machine, MACHINES, "machine")
     _check(precision, PRECISIONS, "precision")
     if precision == "i8" and pixels.dtype != np.uint8:
@@ -80,12 +94,12 @@ def image_gemm(
     if machine == "cpu":
         from regweave.images.native import multiply
 
-        found, device = multiply(pixels, factors, constants, precision, wanted, threads, progress)
+        device = multiply(rows, factors, constants, precision, results, threads, progress)
     else:
         from regweave.images.gpu import multiply_on
 
-        found, device = multiply_on(machine, pixels, factors, constants, precision, wanted, progress)
-    return ImageProduct(found, machine, device, precision)
+        device = multiply_on(machine, rows, factors, constants, precision, results, progress)
+    return ImageProduct(out, machine, device, precision)
 
 
 def _take(image: Any, matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
