@@ -68,7 +68,17 @@ def test_object_and_map(file, tmp_path, capfd):
     svg = drawn.read_text()
     assert svg.startswith("<svg ")
     assert "pair: v[1:2], operations 2 to 4" in svg
+    assert "ds_read_b64 pair, at" in svg
     assert svg.count("<rect") > 10
+
+
+@pytest.mark.parametrize(("ending", "start"), [(".html", "<!doctype html>"), (".txt", "dot on AMD Vega 20")])
+def test_maps_of_other_kinds(ending, start, file, tmp_path, capfd):
+    drawn = tmp_path / f"dot{ending}"
+    assert main(["asm", str(file), "--map", str(drawn)]) == 0
+    assert drawn.read_text().startswith(start)
+    assert main(["asm", str(file), "--map", str(tmp_path / "dot.pdf")]) == 2
+    assert "register map in 'dot.pdf'" in capfd.readouterr().err
 
 
 def test_the_trace(file, capfd):

@@ -1,6 +1,6 @@
 """`regweave asm FILE`: assemble a kernel that was written with named registers.
 
-$ regweave asm scale.rws --machine gfx906 -o scale.co --map scale.svg
+$ regweave asm scale.rws --machine gfx906 -o scale.co --map scale.html
 $ regweave asm gemm.py --machine gfx942 --json | jq .inner_loop
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.completion import CompletionContext
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from regweave.machines.amd.assembly import GcnMachine
 
 _MOST_BYTES = 1 << 24
+_MAPS = (".html", ".svg", ".txt")
 
 
 def _complete_targets(context: CompletionContext) -> Iterator[str]:
@@ -55,17 +56,18 @@ def asm_command(
     out:
         Write the loadable code object to this file.
     map:
-        Draw the register map into this file (SVG).
+        Draw the register map into this file: .html (with pressure, occupancy and mix), .svg or .txt.
     trace:
         Say for each operand which rule applied and what was registered.
     json:
         Print one JSON document on stdout.
     """
     from regweave.machines.amd.assembly import find_target
-    from regweave.views.kernel_map import kernel_svg
     from regweave.views.kernel_report import kernel_document, kernel_report, trace_report
 
     target = find_target(machine)
+    if map is not None and map.suffix not in _MAPS:
+        raise InputError(f"a register map in {map.name!r}", where="--map", expected=" or ".join(_MAPS))
     try:
         kernel = _finished(file, target)
     except AssemblyError as error:  # here what is wrong is the file that was given
@@ -84,12 +86,23 @@ def asm_command(
         out.write_bytes(data)
         talk_console().print(f"written to {out}", markup=False)
     if map is not None:
-        write_file(map, kernel_svg(kernel) + "\n")
+        write_file(map, _drawn(kernel, document, map.suffix) + "\n")
         talk_console().print(f"drawn to {map}", markup=False)
     if json:
         print_document(document)
         return
     print(trace_report(kernel) if trace else kernel_report(kernel, document))
+
+
+def _drawn(kernel: FinishedKernel, document: dict[str, Any], kind: str) -> str:
+    """The register map in the form that a file's name asks for."""
+    if kind == ".html":
+        from regweave.views.kernel_page import kernel_page
+
+        return kernel_page(kernel, document)
+    from regweave.views.kernel_map import kernel_svg, kernel_text_map
+
+    return kernel_svg(kernel) if kind == ".svg" else kernel_text_map(kernel)
 
 
 def _finished(file: Path, machine: GcnMachine) -> FinishedKernel:

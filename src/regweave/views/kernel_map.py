@@ -1,20 +1,25 @@
-"""A kernel's register map drawn as SVG: time runs down, registers go across, one colour per name.
+"""A kernel's register map drawn as SVG or as text: time runs down, registers go across.
 
-Beside each class the pressure is drawn: how many registers hold something at each operation.
+In the drawing every name has a colour, and beside each class stands the pressure: how many registers hold
+something at each operation. In the text every name has a sign, told in the legend below.
+
+    0 v_lshlrev_b32 at, 4, thread_x |AT   |..
+    1 global_load_dwordx4 quad, ... |a QQQQ|BB
 """
 
 from __future__ import annotations
 
+import string
 from itertools import groupby
 
 from regweave.assembly.amd import FinishedKernel
-from regweave.assembly.maps import live_sets
-from regweave.assembly.variables import Variable
-from regweave.views.canvas import Canvas, lane_colour
+from regweave.views.canvas import Canvas
+from regweave.views.kernel_spans import CLASSES, Span, kernel_spans
 
 _LEFT, _TOP, _GAP = 12, 44, 28
 _COLUMN, _LONGEST, _PRESSURE = 14, 900, 70
-_CLASSES = ("vector", "accumulation", "scalar")
+_SIGNS = string.ascii_letters + string.digits + "!#$%&*+=?@~<>/^"
+_LINE = 44
 
 
 def kernel_svg(kernel: FinishedKernel) -> str:
@@ -22,35 +27,24 @@ def kernel_svg(kernel: FinishedKernel) -> str:
     canvas = Canvas(f"{kernel.name}: registers over time")
     count = len(kernel.operations)
     row = max(1.0, min(12.0, _LONGEST / max(count, 1)))
-    colours: dict[str, str] = {}
-    for variable in kernel.registers:
-        colours.setdefault(variable.name, lane_colour(len(colours), 0.4))
-    spans = _spans(kernel)
+    spans = kernel_spans(kernel)
+    lowest = 0.0
     for label, at in kernel.program.labels.items():
-        canvas.text(_LEFT, _TOP + at * row + 8, f"{label}:", size=10, faint=True)
+        # labels closer than a line of text would cover one another
+        lowest = max(lowest, _TOP + at * row + 8)
+        canvas.text(_LEFT, lowest, f"{label}:", size=10, faint=True)
+        lowest += 11
     left = canvas.right + 8 if kernel.program.labels else float(_LEFT)
-    for name in _CLASSES:
+    for name in CLASSES:
         used = kernel.used[name]
         if not used:
             continue
         canvas.text(left, _TOP - 8, f"{name} ({used})", bold=True)
-        for variable, run in kernel.registers.items():
-            if variable.register_class.name != name:
-                continue
-            first = variable.register_class.registers.index(run[0])
-            for start, stop in spans.get(variable, ()):
-                hint = f"{variable.name}: {kernel.machine.run(run)}, operations {start} to {stop}"
-                fits = len(run) * _COLUMN > 7 * len(variable.name) and (stop - start + 1) * row > 13
-                canvas.box(
-                    left + first * _COLUMN,
-                    _TOP + start * row,
-                    len(run) * _COLUMN,
-                    (stop - start + 1) * row,
-                    colours[variable.name],
-                    hint,
-                    variable.name if fits else "",
-                )
-        left += used * _COLUMN + 6
+        column = max(_COLUMN, 8.0 * len(f"{name} ({used})") / used)
+        for span in spans:
+            if span.register_class == name:
+                _draw(canvas, kernel, span, left, row, column)
+        left += used * column + 6
         profile = kernel.pressure.profile[name]
         for held, stretch in groupby(range(count), key=profile.__getitem__):
             first, *rest = stretch
@@ -62,15 +56,48 @@ def kernel_svg(kernel: FinishedKernel) -> str:
     return canvas.svg()
 
 
-def _spans(kernel: FinishedKernel) -> dict[Variable, list[tuple[int, int]]]:
-    """For each variable the stretches of operations at which it holds its registers."""
-    spans: dict[Variable, list[tuple[int, int]]] = {}
-    for i, (before, after) in enumerate(live_sets(kernel.program, kernel.flow)):
-        for variable in kernel.registers:
-            if (before | after) & variable.bit:
-                found = spans.setdefault(variable, [])
-                if found and found[-1][1] == i - 1:
-                    found[-1] = (found[-1][0], i)
-                else:
-                    found.append((i, i))
-    return spans
+def _draw(canvas: Canvas, kernel: FinishedKernel, span: Span, left: float, row: float, column: float) -> None:
+    width = span.count * column
+    for start, stop in span.stretches:
+        hint = f"{span.name}: {span.registers}, operations {start} to {stop}\n"
+        hint += f"{kernel.program.lines[start]}\n... {kernel.program.lines[stop]}"
+        height = (stop - start + 1) * row
+        fits = width > 7 * len(span.name) and height > 13
+        canvas.box(
+            left + span.first * column,
+            _TOP + start * row,
+            width,
+            height,
+            span.colour,
+            hint,
+            span.name if fits else "",
+        )
+
+
+def kernel_text_map(kernel: FinishedKernel) -> str:
+    """The register map of a finished kernel as text: a line per operation, a sign per register."""
+    spans = kernel_spans(kernel)
+    names = list(dict.fromkeys(span.name for span in spans))
+    signs = {name: _SIGNS[number % len(_SIGNS)] for number, name in enumerate(names)}
+    used = {name: kernel.used[name] for name in CLASSES if kernel.used[name]}
+    rows = [{name: ["."] * number for name, number in used.items()} for _ in kernel.operations]
+    for span in spans:
+        for start, stop in span.stretches:
+            for i in range(start, stop + 1):
+                rows[i][span.register_class][span.first : span.first + span.count] = (
+                    signs[span.name] * span.count
+                )
+    width = len(str(len(rows)))
+    labels: dict[int, list[str]] = {}
+    for label, at in kernel.program.labels.items():
+        labels.setdefault(at, []).append(label)
+    heads = "|".join(
+        f"{letter}0..".ljust(used[name])[: used[name]] for name, letter in CLASSES.items() if name in used
+    )
+    lines = [f"{kernel.name} on {kernel.machine.title}", "", f"{'':{width + _LINE + 1}} |{heads}"]
+    for i, row in enumerate(rows):
+        lines += [f"{label}:" for label in labels.get(i, ())]
+        shown = kernel.program.lines[i]
+        shown = shown if len(shown) <= _LINE else f"{shown[: _LINE - 3]}..."
+        lines.append(f"{i:>{width}} {shown:{_LINE}} |{'|'.join(''.join(cells) for cells in row.values())}")
+    return "\n".join([*lines, "", *(f"{signs[name]}  {name}" for name in names)])

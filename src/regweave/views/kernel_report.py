@@ -14,6 +14,7 @@ from typing import Any
 
 from regweave.assembly.amd import FinishedKernel
 from regweave.assembly.amd.operands import Decision
+from regweave.views.kernel_spans import CLASSES, sparkline
 
 _SHORT = {"vector": "vgpr", "scalar": "sgpr", "accumulation": "agpr"}
 _RULES = {
@@ -109,8 +110,10 @@ def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
         f"  occupancy   {document['occupancy']} of {kernel.machine.waves} waves per SIMD",
         f"  LDS         {document['lds_bytes']} bytes, arguments {document['argument_bytes']} bytes",
         f"  pressure    {document['pressure']['peak']} vector registers at {document['pressure']['at']}",
+        *_profiles(kernel),
         f"  inserted    {document['waits_inserted']} waits, {document['nops_inserted']} no-ops",
         f"  {'instructions':<11} {', '.join(f'{n} {unit}' for unit, n in document['mix'].items() if n)}",
+        f"  issue       {document['issue_clocks']} clocks for each instruction once, waiting not counted",
     ]
     loop = document["inner_loop"]
     if loop is not None:
@@ -121,6 +124,12 @@ def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
     if document["object_bytes"] is not None:
         lines.append(f"  object      {document['object_bytes']} bytes, its counts agree with the text")
     return "\n".join([*lines, "", str(kernel.register_map), "", *kernel.body(annotate=True)])
+
+
+def _profiles(kernel: FinishedKernel) -> list[str]:
+    """How many registers of each class hold something, over time."""
+    profiles = {name: kernel.pressure.profile[name] for name in CLASSES if kernel.used[name]}
+    return [f"    {name:<12}  |{sparkline(held)}| {max(held)} at most" for name, held in profiles.items()]
 
 
 def trace_report(kernel: FinishedKernel) -> str:

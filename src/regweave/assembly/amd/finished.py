@@ -122,7 +122,7 @@ class FinishedKernel:
         lines = []
         for i, operation in enumerate(self.operations):
             lines += places.get(i, [])
-            lines += self._inserted(i)
+            lines += self.inserted(i)
             remark = f"  ; {i}: {self.program.lines[i]}" if annotate else ""
             if annotate and i in self.program.comments:
                 remark += f"  ({self.program.comments[i]})"
@@ -147,16 +147,20 @@ class FinishedKernel:
             )
         return clocks
 
+    @cached_property
+    def loops(self) -> tuple[tuple[int, int], ...]:
+        """The first and last operation of every loop without another inside."""
+        return tuple(innermost_loops(self.flow))
+
     def inner_loop(self) -> Mapping[str, float] | None:
         """The longest loop without another inside: instructions, the share of multiply-adds, no-ops in it,
         and clocks for issuing it once."""
-        inner = innermost_loops(self.flow)
-        if not inner:
+        if not self.loops:
             return None
-        first, last = max(inner, key=lambda loop: loop[1] - loop[0])
+        first, last = max(self.loops, key=lambda loop: loop[1] - loop[0])
         count = fillers = products = 0
         for i in range(first, last + 1):
-            inserted = self._inserted(i)
+            inserted = self.inserted(i)
             name = self.operations[i].instruction.name
             count += 1 + len(inserted)
             fillers += sum("s_nop" in line for line in inserted) + (name == "s_nop")
@@ -168,7 +172,8 @@ class FinishedKernel:
             "issue_clocks": self.issue_clocks(first, last),
         }
 
-    def _inserted(self, i: int) -> list[str]:
+    def inserted(self, i: int) -> list[str]:
+        """The waits and no-ops that were put before operation i."""
         lines = [f"  {self.waits.before[i].text}"] if i in self.waits.before else []
         return lines + ([f"  {line}" for line in nops(self.gaps[i].states)] if i in self.gaps else [])
 
