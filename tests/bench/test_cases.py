@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from regweave.benchmarks import CASCADES, CONVOLUTIONS, PRODUCTS, CascadeCase, ConvolutionCase, ProductCase
+from regweave.benchmarks import (
+    CASCADES,
+    CONVOLUTIONS,
+    IMAGES,
+    PRODUCTS,
+    CascadeCase,
+    ConvolutionCase,
+    ImageCase,
+    ProductCase,
+    compare,
+)
 from regweave.benchmarks.cases import cascade_data, product_data, relative_error
 
 
@@ -23,12 +33,15 @@ def test_the_cases_that_are_promised():
         "5x5 1->1 4096x4096",
         "3x3 32->32 512x512",
     ]
+    assert [case.name for case in IMAGES] == ["u8 3->3 3000x4000", "f32 3->3 3000x4000"]
     assert [case.name for case in PRODUCTS] == ["1024x1024x1024", "2048x2048x2048"]
 
 
 def test_flops():
     assert CascadeCase(10, (2, 3, 5)).flops == 2 * 10 * (2 * 3 + 3 * 5)
     assert ProductCase(7).flops == 2 * 7**3
+    assert ImageCase("u8", 5, 7).flops == 2 * 5 * 7 * 9
+    assert ImageCase("u8", 5, 7).bytes == 5 * 7 * 6 + 48
     assert ConvolutionCase(3, 5, 3, 8, 9, stride=2).flops == 2 * 5 * 4 * 5 * 3 * 9
 
 
@@ -71,3 +84,12 @@ def test_errors_of_wrong_results(wrong):
     assert not relative_error(np.full((2, 2), wrong), expected) <= 1
     assert relative_error(np.ones((2, 3)), expected) == np.inf
     assert relative_error(np.ones((0, 2)), np.ones((0, 2))) == 0
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_all_agree_on_the_colours(dtype):
+    pytest.importorskip("threadpoolctl")
+    document = compare([ImageCase(dtype, 40, 50)], rounds=1, peers=("numpy", "opencv", "opencv.separable"))
+    (case,) = document["cases"]
+    assert "numpy" in case["peers"]
+    assert "opencv.separable" not in case["peers"]

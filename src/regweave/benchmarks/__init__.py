@@ -7,6 +7,7 @@ from regweave.benchmarks.bounds import machine_bounds
 from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCase
 from regweave.benchmarks.comparison import compare
 from regweave.benchmarks.convolution_cases import CONVOLUTIONS, ConvolutionCase
+from regweave.benchmarks.image_cases import IMAGES, ImageCase
 from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
 from regweave.benchmarks.planning import planning_rows, time_planning
@@ -17,6 +18,7 @@ from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
 __all__ = [
     "CASCADES",
     "CONVOLUTIONS",
+    "IMAGES",
     "MODELS",
     "PEER_CLASSES",
     "PRODUCTS",
@@ -24,6 +26,7 @@ __all__ = [
     "SEAM_CASES",
     "CascadeCase",
     "ConvolutionCase",
+    "ImageCase",
     "MissingPeerError",
     "ProductCase",
     "compare",

@@ -6,6 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from regweave.benchmarks.cases import CascadeData, ProductData
+from regweave.benchmarks.image_cases import ImageData
 from regweave.benchmarks.peers import Peer, Runner
 
 
@@ -32,3 +33,21 @@ class NumpyPeer(Peer):
         threadpool_limits(threads, user_api="blas")
         out = np.empty((len(data.a), data.b.shape[1]), np.float32)
         return lambda: np.matmul(data.a, data.b, out=out)
+
+    def image(self, data: ImageData, threads: int) -> Runner:
+        """One matmul of all pixels into a buffer, the constants in place; bytes are converted there and back."""
+        threadpool_limits(threads, user_api="blas")
+        pixels = data.x.reshape(-1, data.case.channels)
+        factors, constants = np.ascontiguousarray(data.matrix[:, :-1].T), data.matrix[:, -1]
+        sums = np.empty((len(pixels), data.case.results), np.float32)
+        shape = (*data.x.shape[:-1], data.case.results)
+
+        def run() -> np.ndarray:
+            np.matmul(pixels.astype(np.float32, copy=False), factors, out=sums)
+            np.add(sums, constants, out=sums)
+            if data.x.dtype == np.float32:
+                return sums.reshape(shape)
+            np.rint(sums, out=sums)
+            return np.clip(sums, 0, 255, out=sums).astype(data.x.dtype).reshape(shape)
+
+        return run

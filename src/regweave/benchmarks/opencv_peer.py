@@ -1,4 +1,4 @@
-"""OpenCV: filters of a single plane, whole and taken apart into a row and a column."""
+"""OpenCV: filters of a single plane, whole and taken apart into a row and a column; colours."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.image_cases import ImageData
 from regweave.benchmarks.peers import Peer, Runner
 
 
@@ -23,6 +24,12 @@ class OpencvPeer(Peer):
 
         return run
 
+    def image(self, data: ImageData, threads: int) -> Runner:
+        """`transform`, which takes the constants as one more column."""
+        cv2.setNumThreads(threads)
+        out = np.empty((*data.x.shape[:-1], data.case.results), data.x.dtype)
+        return lambda: np.asarray(cv2.transform(data.x, data.matrix, dst=out))
+
     def _planes(self, data: ConvolutionData, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         case = data.case
         if (case.channels, case.filters, case.stride) != (1, 1, 1):
@@ -34,6 +41,10 @@ class OpencvPeer(Peer):
 
 class OpencvSeparablePeer(OpencvPeer):
     """`sepFilter2D`, told the two vectors that the kernel is the product of."""
+
+    def image(self, data: ImageData, threads: int) -> Runner:
+        """There is but one way."""
+        raise self._lacks("colours")
 
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """One plane with zeros around it; UnsupportedError for other convolutions."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.image_cases import ImageData
 from regweave.benchmarks.peers import Runner
 
 
@@ -35,3 +36,10 @@ class OurSide:
         layer = Conv2d(data.weights, stride=case.stride, padding=case.padding, threads=threads)
         out = np.empty(case.out_shape, np.float32)
         return lambda: layer(data.x, out=out)
+
+    def image(self, data: ImageData, threads: int) -> Runner:
+        """The colours."""
+        from regweave.images import image_gemm
+
+        out = np.empty((*data.x.shape[:-1], data.case.results), data.x.dtype)
+        return lambda: image_gemm(data.x, data.matrix, result="image", out=out, threads=threads).pixels

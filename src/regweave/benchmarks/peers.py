@@ -21,6 +21,7 @@ import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.image_cases import ImageData
 from regweave.errors import UnsupportedError
 
 Runner = Callable[[], np.ndarray[Any, Any]]
@@ -47,6 +48,10 @@ class Peer:
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """A runner of the convolution."""
         raise self._lacks("convolutions")
+
+    def image(self, data: ImageData, threads: int) -> Runner:
+        """A runner of the colours."""
+        raise self._lacks("colours")
 
     def _lacks(self, operations: str) -> UnsupportedError:
         return UnsupportedError(f"{type(self).__name__} has no {operations} that could be measured")

@@ -1,4 +1,4 @@
-"""`regweave bench cascade|conv|gemm|models|planning|rearrange|seams`: side by side with other libraries.
+"""`regweave bench cascade|conv|gemm|image|models|planning|rearrange|seams`: beside other libraries.
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
@@ -22,7 +22,7 @@ from regweave.errors import InputError, nearest_names
 
 
 def bench_command(
-    what: Literal["cascade", "conv", "gemm", "models", "planning", "rearrange", "seams"],
+    what: Literal["cascade", "conv", "gemm", "image", "models", "planning", "rearrange", "seams"],
     /,
     *,
     threads: int = 1,
@@ -37,8 +37,8 @@ def bench_command(
     ----------
     what:
         cascade: chains of products with bias and ReLU. conv: convolutions of images, weights packed
-        beforehand. gemm: single products, packing included. models: real models, onnxruntime alone
-        against fused.
+        beforehand. gemm: single products, packing included. image: colours of photographs. models: real
+        models, onnxruntime alone against fused.
         planning: milliseconds to plan rearrangements, for the pairs of each machine and a sample of all.
         rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
         where one takes more than it should. seams: whole kernels of two products, folded and swapped against
@@ -91,9 +91,9 @@ def bench_command(
 
 
 def _comparison(what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import CASCADES, CONVOLUTIONS, PEER_CLASSES, PRODUCTS, compare
+    from regweave.benchmarks import CASCADES, CONVOLUTIONS, IMAGES, PEER_CLASSES, PRODUCTS, compare
 
-    cases = {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS}[what]
+    cases = {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
     known = {case.name: case for case in cases}
     cases = [_named(name, known) for name in names or known]
     return compare(cases, peers=peers or tuple(PEER_CLASSES), **settings)
