@@ -35,7 +35,7 @@ class NumpyPeer(Peer):
         return lambda: np.matmul(data.a, data.b, out=out)
 
     def image(self, data: ImageData, threads: int) -> Runner:
-        """One matmul of all pixels into a buffer, the constants in place; bytes are converted there and back."""
+        """One matmul of all pixels into a buffer, constants in place; bytes are converted twice."""
         threadpool_limits(threads, user_api="blas")
         pixels = data.x.reshape(-1, data.case.channels)
         factors, constants = np.ascontiguousarray(data.matrix[:, :-1].T), data.matrix[:, -1]
