@@ -16,7 +16,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
 from regweave.kernels.buildermath import BuilderMath
 from regweave.kernels.convolution.arguments import BlockEntry
-from regweave.kernels.convolution.results import last_mask, mask_bytes, no_operand
+from regweave.kernels.convolution.results import fetch_results, last_mask, mask_bytes, no_operand
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
@@ -51,6 +51,8 @@ class Column:
             b.emit("add", at[tap], source)
         b.emit("mov", r.walk, w.slot("weights"))
         weights = self._weights(w)
+        if not tile.stream:
+            fetch_results(w, 1, tile.rows, self.vectors)
         b.emit("mov", r.out, w.slot("out_base"))
         b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
         masks = self._masks(w)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.convolution.arguments import BlockEntry
-from regweave.kernels.convolution.results import mask_bytes, store_results
+from regweave.kernels.convolution.results import fetch_results, mask_bytes, store_results
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import transform_back
 from regweave.kernels.workspace import Workspace
@@ -50,6 +50,8 @@ class Products:
         b, r = w.b, w.r
         b.emit("mov", r.source, w.slot("base"))
         b.emit("add", r.source, b.at(r.near, BlockEntry.x.offset))
+        if self.tile.dense and not self.tile.stream:
+            fetch_results(w, self.outputs, self.tile.out_rows, self.vectors)
         b.emit("mov", r.walk, w.slot("weights"))
         acc = self._start(w)
         b.emit("add", r.walk, 4 * self.outputs)

@@ -8,6 +8,8 @@ vectors, or all elements.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
 from regweave.kernels.buildermath import BuilderMath
@@ -35,8 +37,6 @@ def store_results(w: Workspace, tile: ConvTile, acc: Results, edge: bool) -> Non
         memory = _to_memory(w, acc)
         if not direct:
             _activate_memory(w, tile, memory, len(acc))
-    w.b.emit("mov", w.r.out, w.slot("out_base"))
-    w.b.emit("add", w.r.out, w.b.at(w.r.near, BlockEntry.y.offset))
     if tile.dense:
         _store_vectors(w, tile, acc, edge, memory)
     else:
@@ -72,11 +72,18 @@ def _activate_memory(w: Workspace, tile: ConvTile, memory: Memory, count: int) -
     b.emit("jump_nonzero", top)
 
 
-def _rows_of(w: Workspace, acc: Results):
-    """(filter, row) pairs of the tile in order, with `out` at the row's first result each time."""
+def fetch_results(w: Workspace, outputs: int, rows: int, vectors: int) -> None:
+    """Bring in the lines that the tile's results will be written to, while its products are under way."""
+    for _, _, row in _rows_of(w, outputs, rows):
+        for v in range(vectors):
+            w.b.emit("prefetch_write", w.b.at(row, v * w.geometry.vector_bytes))
+
+
+def _rows_of(w: Workspace, outputs: int, rows: int) -> Iterator[tuple[int, int, Variable]]:
+    """(filter, row) pairs of the block in order, with the address of the row's first result."""
     b, r = w.b, w.r
-    outputs = 1 + max(o for o, _, _ in acc)
-    rows = 1 + max(i for _, i, _ in acc)
+    b.emit("mov", r.out, w.slot("out_base"))
+    b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
     if outputs > 1:
         b.emit("mov", r.out_pitch, w.slot("y_channel"))
     row = b.general("row")
@@ -91,12 +98,17 @@ def _rows_of(w: Workspace, acc: Results):
             b.emit("add", r.out, r.out_pitch)
 
 
+def _sides(acc: Results) -> tuple[int, int]:
+    """(filters, rows) of a tile of results."""
+    return 1 + max(o for o, _, _ in acc), 1 + max(i for _, i, _ in acc)
+
+
 def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memory: Memory | None) -> None:
     b, size = w.b, w.geometry.vector_bytes
     vectors = 1 + max(v for _, _, v in acc)
     order = {key: index for index, key in enumerate(acc)}
     mask = last_mask(w, vectors) if edge else None
-    for o, i, row in _rows_of(w, acc):
+    for o, i, row in _rows_of(w, *_sides(acc)):
         for v in range(vectors):
             value = acc[o, i, v]
             if memory is not None:
@@ -115,7 +127,7 @@ def _scatter(w: Workspace, acc: Results, memory: Memory) -> None:
     step, count = b.general("step"), b.general("count")
     source, to, element = b.general("from"), b.general("to"), b.general("element")
     b.emit("mov", step, w.slot("y_element"))
-    for index, (_, _, row) in enumerate(_rows_of(w, acc)):
+    for index, (_, _, row) in enumerate(_rows_of(w, *_sides(acc))):
         top = b.fresh_label("element")
         b.emit("mov", count, b.at(w.r.near, BlockEntry.columns.offset))
         b.emit("lea", source, memory + index * vectors * size)
