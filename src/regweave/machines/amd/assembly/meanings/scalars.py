@@ -16,6 +16,7 @@ import numpy as np
 
 from regweave.machines.amd.assembly.meanings.integers import (
     count_ones,
+    leading_signs,
     leading_zeros,
     lowest_one,
     multiply_high,
@@ -176,6 +177,8 @@ MEANINGS = {
     "s_brev_b64": meaning("u64 u64", reverse_bits),
     **family("s_*_i32_b32", "i32 u32", ff1=lowest_one, ff0=lambda a: lowest_one(~a), flbit=leading_zeros),
     **family("s_*_i32_b64", "i32 u64", ff1=lowest_one, ff0=lambda a: lowest_one(~a), flbit=leading_zeros),
+    "s_flbit_i32": meaning("i32 i32", leading_signs),
+    "s_flbit_i32_i64": meaning("i32 i64", leading_signs),
     "s_sext_i32_i8": meaning("i32 u32", lambda a: a.astype(np.int8).astype(np.int32)),
     "s_sext_i32_i16": meaning("i32 u32", lambda a: a.astype(np.int16).astype(np.int32)),
     "s_not_b32": meaning("u32 u32 | scc", _tested(np.bitwise_not)),
