@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.completion import CompletionContext
 
 from regweave.cli.output import print_document, talk_console
-from regweave.errors import AssemblyError, InputError, VerificationError
+from regweave.errors import AssemblyError, InputError
 from regweave.files import read_file, write_file
 
 if TYPE_CHECKING:
@@ -124,27 +124,20 @@ def _finished(file: Path, machine: GcnMachine) -> FinishedKernel:
     )
 
 
-def _assembled(kernel: FinishedKernel, *, required: bool) -> tuple[bytes | None, dict[str, int] | None]:
-    """The object and its counts, which must be what the text declared; None without an assembler.
+def _assembled(
+    kernel: FinishedKernel, *, required: bool
+) -> tuple[bytes | None, dict[str, int | None] | None]:
+    """The object and its counts, which must be what the text declares; None without an assembler.
 
     With `required` that is an error.
     """
-    from regweave.devices.hip import assemble, read_counts, unsupported_reason
+    from regweave.devices.hip import assemble, check_object, unsupported_reason
 
     if not required and unsupported_reason() is not None:
         return None, None
     data = assemble(kernel.text, kernel.machine.target_id)
-    counts = read_counts(data, kernel.name)
-    demands, machine = kernel.demands, kernel.machine
-    declared = {
-        "vector registers": (counts.file, machine.registers_in_file(demands.vectors, demands.accumulators)),
-        "accumulation registers": (counts.accumulators, demands.accumulators),
-        "LDS bytes": (counts.lds_bytes, demands.lds_bytes),
-        "argument bytes": (counts.kernarg_bytes, demands.argument_bytes),
-    }
-    for what, (found, wanted) in declared.items():
-        if found != wanted:
-            raise VerificationError(f"the object has {found} {what}", where=kernel.name, expected=str(wanted))
+    agreement = check_object(kernel, data)
+    counts = agreement.counts
     return data, {
         "vgpr_file": counts.file,
         "sgpr_file": counts.scalar_file,
@@ -154,4 +147,5 @@ def _assembled(kernel: FinishedKernel, *, required: bool) -> tuple[bytes | None,
         "sgpr": counts.scalars,
         "lds_bytes": counts.lds_bytes,
         "code_bytes": counts.code,
+        "read_back": agreement.instructions,
     }

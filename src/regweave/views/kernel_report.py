@@ -10,6 +10,7 @@ was assembled the object's own counts stand beside them (`object`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from regweave.assembly.amd import FinishedKernel
@@ -30,7 +31,11 @@ _RULES = {
 
 
 def kernel_document(
-    kernel: FinishedKernel, *, counts: dict[str, int] | None, object_bytes: int | None, trace: bool = False
+    kernel: FinishedKernel,
+    *,
+    counts: Mapping[str, int | None] | None,
+    object_bytes: int | None,
+    trace: bool = False,
 ) -> dict[str, Any]:
     """The kernel as a document; `counts` are those of its object, where one was made."""
     demands = kernel.demands
@@ -122,7 +127,9 @@ def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
             f"{loop['nops']} no-ops, {loop['issue_clocks']} clocks to issue"
         )
     if document["object_bytes"] is not None:
-        lines.append(f"  object      {document['object_bytes']} bytes, its counts agree with the text")
+        read = (document["object"] or {}).get("read_back")
+        back = f"; LLVM reads the same {read} instructions back" if read is not None else ""
+        lines.append(f"  object      {document['object_bytes']} bytes, its counts agree with the text{back}")
     return "\n".join([*lines, "", str(kernel.register_map), "", *kernel.body(annotate=True)])
 
 

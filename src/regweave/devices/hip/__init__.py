@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from regweave.devices.hip.agreement import Agreement, check_object
     from regweave.devices.hip.compiler import compile_text, inspect, unsupported_reason
     from regweave.devices.hip.disassembler import disassemble
     from regweave.devices.hip.execution import device_reason, run
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from regweave.devices.hip.objects import Counts, assemble, machine_code, read_counts
 
 __all__ = [
+    "Agreement",
     "Counts",
     "assemble",
+    "check_object",
     "compile_text",
     "device_reason",
     "disassemble",
@@ -30,6 +33,7 @@ __all__ = [
 
 __getattr__ = lazy_names(
     __name__,
+    agreement=("Agreement", "check_object"),
     compiler=("compile_text", "inspect", "unsupported_reason"),
     disassembler=("disassemble",),
     execution=("device_reason", "run"),
