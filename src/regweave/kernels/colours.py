@@ -25,6 +25,7 @@ import numpy as np
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.errors import UnsupportedError
+from regweave.kernels.colour_bytes import ByteReader, ByteWriter
 from regweave.kernels.sequence import Schedule, write_product
 from regweave.machines.instructions import Pattern
 from regweave.machines.x86 import VectorMachine
@@ -130,6 +131,7 @@ class ColourSteps:
         self.loaded: list[Variable] = []
         self.wide = machine.name == "avx512"
         self.held: dict[tuple[int, ...], Variable] = {}
+        self.factors: list[Variable] = []
 
     def enter(self) -> None:
         """Where the pixels are; the head of the loop over tiles."""
@@ -140,10 +142,21 @@ class ColourSteps:
             b.emit("mov", variable, self._field(name))
         self.sources = self._pointers("source", colours.channels if colours.source_planes else 1)
         self.targets = self._pointers("target", colours.results if colours.target_planes else 1)
+        self.reader = ByteReader(b, colours.channels) if self._bytes_in else None
+        self.writer = ByteWriter(b, colours.results) if self._bytes_out else None
         if self.wide:
             self._hold()
+            self._hold_matrix()
         b.emit("align", 32)
         b.label("tile")
+
+    @property
+    def _bytes_in(self) -> bool:
+        return self.colours.source == "u8" and not self.colours.source_planes
+
+    @property
+    def _bytes_out(self) -> bool:
+        return self.colours.target == "u8" and not self.colours.target_planes
 
     def _field(self, name: str) -> Memory:
         return self.b.at("args", getattr(ColourArguments, name).offset)
@@ -164,15 +177,24 @@ class ColourSteps:
     def _hold(self) -> None:
         """What picks are told, in registers as far as these go: loading it takes longer than the pick."""
         lanes, told = self.machine.lanes, dict[tuple[int, ...], None]()
-        for count, planes, orders in (
-            (self.colours.channels, self.colours.source_planes, self._plane_orders()),
-            (self.colours.results, self.colours.target_planes, self._result_orders()),
+        colours = self.colours
+        for count, other_way, orders in (
+            (colours.channels, colours.source_planes or self._bytes_in, self._plane_orders()),
+            (colours.results, colours.target_planes or self._bytes_out, self._result_orders()),
         ):
-            if count > 1 and not planes:
+            if count > 1 and not other_way:
                 told |= dict.fromkeys(index for order in orders for index in _picks(order, count, lanes))
         for index in list(told)[:_MOST_HELD]:
             self.held[index] = self.b.vector("told")
             self.b.emit("load", self.held[index], self._index(index))
+
+    def _hold_matrix(self) -> None:
+        """The matrix's elements, repeated, where there are registers for all."""
+        count = self.colours.results * (self.colours.channels + 1)
+        if self.colours.matrix and count + len(self.held) <= _MOST_HELD:
+            self.factors = self.b.vectors("factor", count)
+            for i, factor in enumerate(self.factors):
+                self.b.emit("broadcast", factor, self.b.at(self.matrix, 4 * i))
 
     def _plane_orders(self) -> list[np.ndarray]:
         """Where each channel's elements are in interleaved vectors."""
@@ -189,6 +211,9 @@ class ColourSteps:
         """A tile's pixels, of which there is one block; the matrix is in cache and stays there."""
         if operand == "B" or buffer is not None:
             return
+        if self.reader is not None:
+            self.loaded = [self.reader.load(self.sources[0])]
+            return
         size = self._bytes(self.colours.source)
         self.loaded = self.b.vectors("interleaved", self.colours.channels)
         for i, vector in enumerate(self.loaded):
@@ -200,7 +225,9 @@ class ColourSteps:
         """One vector per channel of what was loaded."""
         if operand == "A" and self.loaded:
             self.planes = self.loaded
-            if not self.colours.source_planes:
+            if self.reader is not None:
+                self.planes = self.reader.planes(self.loaded[0])
+            elif not self.colours.source_planes:
                 self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
             self.loaded = []
 
@@ -221,10 +248,14 @@ class ColourSteps:
             return
         self.sums = b.vectors("sum", self.colours.results)
         for n, value in enumerate(self.sums):
-            row = 4 * n * (count + 1)
-            b.emit("broadcast", value, b.at(self.matrix, row + 4 * count))
+            row = n * (count + 1)
+            if self.factors:
+                b.emit("move", value, self.factors[row + count])
+            else:
+                b.emit("broadcast", value, b.at(self.matrix, 4 * (row + count)))
             for k, plane in enumerate(self.planes):
-                b.emit("fma", value, plane, b.at(self.matrix, row + 4 * k, repeat=True))
+                place = b.at(self.matrix, 4 * (row + k), repeat=True)
+                b.emit("fma", value, plane, self.factors[row + k] if self.factors else place)
 
     def leave_if_done(self) -> None:
         """One block is all."""
@@ -236,7 +267,9 @@ class ColourSteps:
         """Interleaved results, and on to the next tile."""
         b, colours = self.b, self.colours
         loaded, size = self._bytes(colours.source), self._bytes(colours.target)
-        for i, order in enumerate(self._result_orders()):
+        if self.writer is not None:
+            self.writer.store(self.targets[0], self.sums)
+        for i, order in enumerate(self._result_orders() if self.writer is None else ()):
             if colours.target_planes:
                 self._move("store", colours.target, self.sums[i], b.at(self.targets[i]))
             else:
