@@ -83,6 +83,18 @@ def test_int8_on_the_cpu_is_exact_beyond_what_f32_holds():
     )
 
 
+@pytest.mark.parametrize("shift", [0, 4, 36, 2])
+@pytest.mark.parametrize("results", [1, 3, 4])
+def test_results_that_pass_the_caches(monkeypatch, shift, results):
+    monkeypatch.setattr("regweave.images.native.STREAM_BYTES", 1)
+    image, matrix = photo(7, 31), np.random.default_rng(8).normal(size=(results, 3))
+    memory = np.zeros(4 * 7 * 31 * results + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + shift
+    out = memory[start : start + 4 * 7 * 31 * results].view(np.float32).reshape(7, 31, results)
+    image_gemm(image, matrix, out=out)
+    np.testing.assert_allclose(out, exact(image, matrix), rtol=1e-4, atol=1e-2)
+
+
 def test_grey_images_have_one_channel_without_an_axis():
     image = photo()[..., 0]
     got = image_gemm(image, [[-1, 255]], result="image")

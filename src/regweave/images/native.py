@@ -12,7 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from regweave.cascades import gemm, thread_count
+from regweave.cascades.arrays import aligned_bytes
 from regweave.cascades.device import choose_machine
+from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import run_each
 from regweave.devices import cpu
 from regweave.images.precision import quantise
@@ -100,32 +102,33 @@ def _colours(
     machine: VectorMachine,
     threads: int,
 ) -> None:
-    """The colour kernel on whole vectors of pixels, and on the rest in memory that ends with one."""
+    """The colour kernel on whole vectors of pixels, on those before and behind in filled up memory."""
     results, channels = factors.shape
-    kernel = loaded_colours(
-        Colours(channels, results, TYPE_NAMES[rows.dtype], TYPE_NAMES[out.dtype]), machine
-    )
+    lanes, step = machine.lanes, results * out.itemsize
+    # pixels before the first vector that starts at a multiple of its size
+    heads = [p for p in range(lanes) if (out.ctypes.data + p * step) % machine.vector_bytes == 0]
+    stream = bool(heads) and out.dtype == np.float32 and out.nbytes >= STREAM_BYTES
+    colours = Colours(channels, results, TYPE_NAMES[rows.dtype], TYPE_NAMES[out.dtype], stream=stream)
+    kernel = loaded_colours(colours, machine)
     column = np.zeros(results, np.float32) if constants is None else constants
     matrix = np.ascontiguousarray(np.concatenate([factors, column[:, None]], axis=1), np.float32)
-    lanes = machine.lanes
-    tiles, rest = divmod(len(rows), lanes)
+    begin = heads[0] if stream else 0
+    tiles = (len(rows) - begin) // lanes
+    end = begin + tiles * lanes
     parts = min(4 * threads, max(1, tiles * lanes // _PART_PIXELS)) if threads > 1 else 1
-    edges = [tiles * part // parts for part in range(parts + 1)]
-    jobs = [
-        (rows[first * lanes :], out[first * lanes :], last - first)
-        for first, last in pairwise(edges)
-        if last > first
-    ]
-    if rest:
-        end, tail = np.zeros((lanes, channels), rows.dtype), np.empty((lanes, results), out.dtype)
-        end[:rest] = rows[tiles * lanes :]
-        jobs.append((end, tail, 1))
-    blocks = (ColourArguments * len(jobs))(
+    edges = [begin + tiles * part // parts * lanes for part in range(parts + 1)]
+    jobs = [(rows[first:], out[first:], (last - first) // lanes) for first, last in pairwise(edges)]
+    jobs = [job for job in jobs if job[2]]
+    ragged = [(first, last) for first, last in ((0, begin), (end, len(rows))) if last > first]
+    padded = [(np.zeros((lanes, channels), rows.dtype), aligned_bytes(lanes * step), 1) for _ in ragged]
+    for (first, last), (source, _, _) in zip(ragged, padded, strict=True):
+        source[: last - first] = rows[first:last]
+    blocks = (ColourArguments * (len(jobs) + len(padded)))(
         *(
             ColourArguments(source.ctypes.data, target.ctypes.data, matrix.ctypes.data, count)
-            for source, target, count in jobs
+            for source, target, count in (*jobs, *padded)
         )
     )
     run_each(kernel.address, blocks, threads)
-    if rest:
-        out[tiles * lanes :] = jobs[-1][1][:rest]
+    for (first, last), (_, target, _) in zip(ragged, padded, strict=True):
+        out[first:last] = target.view(out.dtype).reshape(lanes, results)[: last - first]

@@ -97,7 +97,8 @@ class ColourArguments(ctypes.Structure):
 @frozen
 class Colours:
     """What a colour kernel is made for: channels before and after, the types of their elements, whether they
-    stand in planes, whether a matrix lies between (without one, channels and results are as many)."""
+    stand in planes, whether a matrix lies between (without one, channels and results are as many), whether
+    f32 results pass the caches: then the target starts at a multiple of a vector's bytes."""
 
     channels: int
     results: int
@@ -106,6 +107,7 @@ class Colours:
     source_planes: bool = False
     target_planes: bool = False
     matrix: bool = True
+    stream: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -281,6 +283,8 @@ class ColourSteps:
             b.emit("add", pointer, size if colours.target_planes else colours.results * size)
         b.emit("dec", self.tiles)
         b.emit("jump_nonzero", "tile")
+        if colours.stream:
+            b.emit("fence_stores")
         b.emit("return")
 
     def _bytes(self, dtype: str) -> int:
@@ -291,7 +295,7 @@ class ColourSteps:
         operands = (vector, place) if which == "load" else (place, vector)
         pattern = self.table[which].get(dtype)
         if pattern is None:
-            self.b.emit(which, *operands)
+            self.b.emit("store_stream" if which == "store" and self.colours.stream else which, *operands)
         else:
             self.b.emit_template(pattern, *operands)
 
