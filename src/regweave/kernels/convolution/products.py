@@ -75,13 +75,13 @@ class Products:
         b.emit("ret")
 
     def _start(self, w: Workspace) -> Results:
-        """Every result = its filter's bias; of products, those at 1, which every result takes once."""
+        """Every result = its filter's bias; those of a transform get it on the way back."""
         b, acc, transform = w.b, {}, self.tile.transform
         for o in range(self.outputs):
             for row in range(self.tile.rows):
                 for v in range(self.vectors):
                     acc[o, row, v] = b.vector(f"result_{o}_{row}_{v}")
-                    if transform is None or row == transform.points.index(1):
+                    if transform is None:
                         b.emit("broadcast", acc[o, row, v], b.at(w.r.walk, 4 * o))
                     else:
                         b.emit("zero", acc[o, row, v])

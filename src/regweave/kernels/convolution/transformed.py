@@ -135,7 +135,7 @@ def inverse(b: Builder, t: Transform, products: Sequence[Variable]) -> list[Vari
 def transform_back(
     w: Workspace, t: Transform, acc: Mapping[tuple[int, int, int], Variable]
 ) -> dict[tuple[int, int, int], Variable]:
-    """The results [outputs, rows, vectors] of the products [outputs, products, vectors].
+    """The results [outputs, rows, vectors] of the products [outputs, products, vectors], with their biases.
 
     Their sum goes to `watched`, which is finite only if all of them are.
     """
@@ -150,6 +150,9 @@ def transform_back(
                     b.emit("move", total, value)
                 else:
                     b.emit("add", total, total, value)
+    w.b.emit("mov", w.r.walk, w.slot("weights"))
+    for key, value in results.items():
+        b.emit("add", value, value, b.at(w.r.walk, 4 * key[0], repeat=True))
     assert total is not None
     b.emit("mul", total, total, b.constant(0.0))
     b.emit("add", total, total, watched(w))

@@ -5,13 +5,13 @@ known from its values at m + r - 1 points: m + r - 1 products instead of m * r (
 convolutions Winograd 1980, arXiv 1509.09308).
 
     >>> t = transform(4, 3)
-    >>> t.points                                # and infinity
-    (Fraction(0, 1), Fraction(1, 1), Fraction(-1, 1), Fraction(2, 1), Fraction(-2, 1))
+    >>> [str(point) for point in t.points]      # and infinity
+    ['0', '3/4', '-3/4', '3/2', '-3/2']
     >>> results = t.inverse @ ((t.filter @ taps) * (t.forward @ rows))          # 6 products give 4 results
 
-`forward` and `inverse` hold small whole numbers. The values between them are a few times larger than those
-of the plain sum, so with four results rounding errors are two to four times as large, with two no larger.
-What is not finite would spread from its row to all of its group: kernels look for that, and leave it alone.
+The points are such that no product is much larger than the results: with 0, 1, -1, 2, -2 rounding errors
+are two to four times those of the plain sum, with these 1.2 times. What is not finite would spread from its
+row to all of its group: kernels look for that, and leave it alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache, cached_property
+from math import prod
 
 import numpy as np
 
 from regweave.values import frozen
 
-#: 0, then pairs of opposite numbers: each pair's sums and differences are shared.
-_POINTS = tuple(map(Fraction, (0, 1, -1, 2, -2)))
+#: Points by their number, short fractions of powers of two. 0, then opposite ones as far as there are two:
+#: each pair's sums and differences are shared.
+_POINTS = {
+    count: tuple(map(Fraction, points))
+    for count, points in {
+        1: (0,),
+        2: (0, 1),
+        3: (0, 1, -1),
+        4: (0, 1, -1, Fraction(1, 2)),
+        5: (0, Fraction(3, 4), Fraction(-3, 4), Fraction(3, 2), Fraction(-3, 2)),
+    }.items()
+}
 
 Matrix = tuple[tuple[Fraction, ...], ...]
 
@@ -45,7 +56,7 @@ class Transform:
     @property
     def points(self) -> tuple[Fraction, ...]:
         """Where the polynomials are evaluated, beside infinity, which stands last."""
-        return _POINTS[: self.products - 1]
+        return _POINTS[self.products - 1]
 
     @cached_property
     def inverse_rows(self) -> Matrix:
@@ -66,16 +77,18 @@ class Transform:
         return (*rows, _polynomial(self.points))
 
     @cached_property
-    def filter(self) -> np.ndarray:
-        """[products, taps] in float64: powers of the points, over what `forward_rows` are too large by."""
+    def filter_rows(self) -> Matrix:
+        """[products][taps]: powers of the points, over what `forward_rows` are too large by."""
         rows = []
         for point in self.points:
-            scale = Fraction(1)
-            for other in self.points:
-                if other != point:
-                    scale *= point - other
-            rows.append([float(point**power / scale) for power in range(self.taps)])
-        return np.array([*rows, [float(power == self.taps - 1) for power in range(self.taps)]])
+            scale = prod((point - other for other in self.points if other != point), start=Fraction(1))
+            rows.append(tuple(point**power / scale for power in range(self.taps)))
+        return (*rows, tuple(Fraction(power == self.taps - 1) for power in range(self.taps)))
+
+    @property
+    def filter(self) -> np.ndarray:
+        """`filter_rows` in float64."""
+        return np.array(self.filter_rows, np.float64)
 
     @property
     def forward(self) -> np.ndarray:
