@@ -81,6 +81,11 @@ def test_a_matrix_of_ones_own(folder, capfd):
     np.testing.assert_array_equal(np.load("two.npy"), folder[..., 2:0:-1] + np.float32([0, 10]))
 
 
+def test_principal_components_are_planes(folder, capfd):
+    assert run(capfd, "photo.png", "--op", "pca", "-o", "parts-{}.png")[0] == 0
+    assert sorted(name for name in os.listdir() if "parts" in name) == [f"parts-{n}.png" for n in range(3)]
+
+
 def test_grey_pictures_are_three_equal_colours(folder, capfd):
     write_image("grey.png", Picture(folder[..., :1]))
     assert run(capfd, "grey.png", "--op", "grey", "-o", "same.png")[0] == 0

@@ -157,6 +157,21 @@ def test_banks_in_bands(monkeypatch):
     assert seen[-1] == 1
 
 
+def test_a_gpu_that_is_here_is_taken(monkeypatch):
+    ran = []
+
+    def run(kernel, *, grid, arguments):
+        ran.append((kernel.name, grid))
+        arguments["c"][...] = arguments["a"] @ arguments["b"].T
+
+    monkeypatch.setattr("regweave.devices.hip.device_reason", lambda machine: None)
+    monkeypatch.setattr("regweave.devices.hip.run", run)
+    product = image_gemm(photo(), np.eye(3), machine="gfx90a")
+    assert product.device == "hip (gfx90a)"
+    assert ran == [("product_f32_128x32", (16, 1, 1))]
+    np.testing.assert_array_equal(product, photo())
+
+
 def test_patches():
     image = photo(9, 8)
     rows = regweave.patches(image, (3, 2), stride=2)

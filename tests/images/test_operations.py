@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regweave import InputError
-from regweave.images import operation, operation_names
+from regweave.images import image_gemm, operation, operation_names, principal_matrix
 
 
 def test_every_ready_operation():
@@ -13,6 +13,7 @@ def test_every_ready_operation():
         assert ready.name == name
         assert ready.matrix.dtype == np.float32
         assert ready.bank == (name in ("gabor", "dct8"))
+        assert ready.colours == (name not in ("gabor", "dct8", "pca"))
 
 
 def test_what_they_do_to_colours():
@@ -78,3 +79,19 @@ def test_files_that_are_no_matrix(tmp_path):
         operation(tmp_path / "row.npy")
     with pytest.raises(FileNotFoundError):
         operation(tmp_path / "missing.npy")
+
+
+def test_principal_components():
+    rng = np.random.default_rng(9)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    rows = (rng.normal(size=(40, 50, 3)) * (9, 3, 1)) @ turn.T + (5, 6, 7)
+    matrix = principal_matrix(rows)
+    projected = image_gemm(rows, matrix).pixels.reshape(-1, 3).astype(np.float64)
+    np.testing.assert_allclose(projected.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.corrcoef(projected.T), np.eye(3), atol=1e-4)
+    np.testing.assert_allclose(projected.std(axis=0), (9, 3, 1), rtol=0.1)
+    assert (np.abs(np.diag(matrix[:, :3] @ turn)) > 0.9).all()
+    np.testing.assert_array_equal(principal_matrix(rows, 1), matrix[:1])
+    fitted = operation("pca").fitted(rows)
+    np.testing.assert_array_equal(fitted.matrix, matrix)
+    assert principal_matrix(np.zeros((4, 1))).shape == (1, 2)

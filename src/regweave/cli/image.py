@@ -52,8 +52,8 @@ def image_command(
     image:
         PNG, JPEG, TIFF, WebP, BMP; grey or colour, 8 or 16 bits; alpha is kept as it is.
     op:
-        grey, grey709, sepia, ycbcr, rgb (back from ycbcr), invert, swap (red and blue); the banks gabor and
-        dct8; or a file with a matrix: .npy, or text with one row per line, as many columns as the image has
+        grey, grey709, sepia, ycbcr, rgb (back from ycbcr), invert, swap (red and blue), pca (the image's own
+        principal components); the banks gabor and dct8; or a file with a matrix: .npy, or text with one row per line, as many columns as the image has
         channels or one more for a constant. Colours are taken as they are stored (sRGB values).
     out:
         The file to write. Of more than three results per pixel: .npy and .tif hold the numbers, -{}.png is
@@ -103,9 +103,9 @@ def image_command(
     if json:
         print_document(document)
         return
-    high, wide = picture.pixels.shape[:2]
+    high, wide, channels = picture.pixels.shape
     print(
-        f"{chosen.name}: {wide} x {high} pixels, {document['results']} result(s) each, "
+        f"{chosen.name}: {wide} x {high} pixels, {channels} channels to {document['results']}, "
         f"{(made - read) * 1e3:.0f} ms on {document['device']}"
     )
     print(f"written to {files[0]}" + (f" ... {files[-1]}" if len(files) > 1 else ""))

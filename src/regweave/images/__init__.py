@@ -10,7 +10,7 @@ from regweave.lazy import lazy_names
 if TYPE_CHECKING:
     from regweave.images.files import Picture, read_image, write_image
     from regweave.images.filters import ImageFilter, filter_image, filter_names, image_filter
-    from regweave.images.operations import Operation, operation, operation_names
+    from regweave.images.operations import Operation, operation, operation_names, principal_matrix
     from regweave.images.planes import contact_sheet, show_planes
     from regweave.images.product import ImageProduct, image_gemm
     from regweave.images.windows import filter_bank, patches
@@ -29,6 +29,7 @@ __all__ = [
     "operation",
     "operation_names",
     "patches",
+    "principal_matrix",
     "read_image",
     "show_planes",
     "write_image",
@@ -38,7 +39,7 @@ __getattr__ = lazy_names(
     __name__,
     files=("Picture", "read_image", "write_image"),
     filters=("ImageFilter", "filter_image", "filter_names", "image_filter"),
-    operations=("Operation", "operation", "operation_names"),
+    operations=("Operation", "operation", "operation_names", "principal_matrix"),
     planes=("contact_sheet", "show_planes"),
     product=("ImageProduct", "image_gemm"),
     windows=("filter_bank", "patches"),

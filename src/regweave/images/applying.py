@@ -72,15 +72,15 @@ def apply_operation(
         raise InputError(
             f"a stride of {stride} for single pixels", where="stride", expected="a bank of filters"
         )
-    matrix = operation.for_range(picture.most)
-    if pixels.shape[2] == 1 and matrix.shape[1] in (_COLOURS, _COLOURS + 1):
+    if pixels.shape[2] == 1 and operation.matrix.shape[1] in (_COLOURS, _COLOURS + 1):
         pixels = np.repeat(pixels, _COLOURS, axis=2)
+    matrix = operation.fitted(pixels).for_range(picture.most)
     if matrix.shape[1] not in (pixels.shape[2], pixels.shape[2] + 1):
         raise InputError(
             f"{operation.name!r} has {matrix.shape[1]} columns, the picture {pixels.shape[2]} channels",
             expected=f"{pixels.shape[2]} columns, or {pixels.shape[2] + 1} with a constant",
         )
-    whole = len(matrix) in (1, _COLOURS)
+    whole = operation.colours
     product = image_gemm(
         pixels,
         matrix,
@@ -101,7 +101,7 @@ def check_outcome(path: str | Path, operation: Operation) -> None:
         check_folder(path)
     else:
         check_target(path)
-    if "{}" in path.name and not operation.bank and len(operation.matrix) in (1, _COLOURS):
+    if "{}" in path.name and operation.colours:
         raise InputError(
             f"{operation.name!r} makes one picture", where=str(path), fix="leave {} out of the file's name"
         )

@@ -93,6 +93,8 @@ def _words(rows: np.ndarray, precision: str) -> np.ndarray:
 
 def _device(machine: str, kernel: FinishedKernel) -> tuple[Run, str, int]:
     """What runs the kernel, its name, and workgroups per run."""
-    from regweave.devices import emulator
+    from regweave.devices import emulator, hip
 
+    if hip.device_reason(machine) is None:
+        return partial(hip.run, kernel), f"hip ({machine})", _REAL
     return partial(emulator.run, emulator.read_kernel(kernel)), f"emulator ({machine})", _EMULATED

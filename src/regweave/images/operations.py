@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,20 +25,35 @@ from regweave.files import read_file
 from regweave.values import frozen
 
 _MOST_TEXT = 1 << 20
+#: Rows that principal components are worked out from.
+_SAMPLE = 1 << 20
 
 
 @frozen(eq=False)
 class Operation:
-    """A matrix for pixels [N, K] with constants [N] (for values 0 to 1), or a bank [N, height, width]."""
+    """A matrix for pixels [N, K] with constants [N] (for values 0 to 1), or a bank [N, height, width].
+
+    With `fit` the matrix is made from the image it is applied to; it has as many columns as `matrix`.
+    """
 
     name: str
     matrix: np.ndarray
     constants: np.ndarray | None = None
+    fit: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def bank(self) -> bool:
         """Whether it is a bank of filters."""
         return self.matrix.ndim > 2
+
+    @property
+    def colours(self) -> bool:
+        """Whether its results are a picture again: one brightness, or three colours."""
+        return not self.bank and self.fit is None and len(self.matrix) in (1, 3)
+
+    def fitted(self, pixels: np.ndarray) -> Operation:
+        """The operation for these pixels."""
+        return self if self.fit is None else replace(self, matrix=self.fit(pixels))
 
     def for_range(self, most: float) -> np.ndarray:
         """The matrix with its constants as one more column, for pixels of 0 to `most`."""
@@ -88,6 +104,22 @@ def gabor_bank(size: int = 15, directions: int = 8, wavelength: float = 6.0) -> 
     return np.array(found, np.float32)
 
 
+def principal_matrix(rows: np.ndarray, count: int | None = None) -> np.ndarray:
+    """The `count` (default: all) strongest principal components of rows [..., K], as [count, K + 1] of f32.
+
+    The last column takes the mean off, so that the product is the projection; a component's largest element
+    is positive. Of many rows a million are looked at, evenly spread.
+    """
+    flat = rows.reshape(-1, rows.shape[-1])
+    sample = flat[:: max(1, len(flat) // _SAMPLE)].astype(np.float64)
+    mean = sample.mean(axis=0)
+    _, vectors = np.linalg.eigh(np.cov(sample, rowvar=False, ddof=0).reshape(flat.shape[1], -1))
+    components = vectors.T[::-1][:count]
+    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+    components = components * np.where(largest < 0, -1, 1)
+    return np.concatenate([components, -components @ mean[:, None]], axis=1).astype(np.float32)
+
+
 _OPERATIONS: dict[str, tuple[str, Callable[[], Operation]]] = {
     "grey": ("brightness (BT.601)", lambda: _pixels("grey", _GREY)),
     "grey709": ("brightness (BT.709)", lambda: _pixels("grey709", (0.2126, 0.7152, 0.0722))),
@@ -96,6 +128,10 @@ _OPERATIONS: dict[str, tuple[str, Callable[[], Operation]]] = {
     "rgb": ("back from ycbcr", _ycbcr_back),
     "invert": ("the negative", lambda: _pixels("invert", -np.eye(3), np.ones(3))),
     "swap": ("red and blue exchanged", lambda: _pixels("swap", np.eye(3)[::-1])),
+    "pca": (
+        "the image's own principal components",
+        lambda: Operation("pca", np.eye(3, dtype=np.float32), fit=principal_matrix),
+    ),
     "gabor": ("8 oriented Gabor filters, 15 x 15", lambda: Operation("gabor", gabor_bank())),
     "dct8": ("the 64 filters of an 8 x 8 DCT", lambda: Operation("dct8", dct_bank())),
 }
