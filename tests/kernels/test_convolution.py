@@ -14,6 +14,9 @@ from regweave.operators import Gelu, Relu
     [
         (AVX512, ConvTile((4, 3), 1, (6, 5), direct=True, stream=True, epilogue=(Relu(),))),
         (AVX512, ConvTile((1,), 8, (2, 1), kernel_rows=5, direct=True)),
+        (AVX512, ConvTile((1,), 8, (4, 3), kernel_rows=3, kernel_columns=3, direct=True)),
+        (AVX512, ConvTile((1,), 16, (1,), 5, 5, direct=True, stream=True, lagging=True)),
+        (AVX2, ConvTile((1,), 4, (1,), 3, 3, 2, 2, epilogue=(Relu(),))),
         (AVX512, ConvTile((8,), 1, (3,), epilogue=(Gelu(),), dense=False)),
         (AVX2, ConvTile((6, 5), 1, (2,), direct=True)),
         (AVX2, ConvTile((1,), 4, (2,), kernel_rows=3, row_stride=2, row_dilation=3)),
@@ -22,7 +25,8 @@ from regweave.operators import Gelu, Relu
 def test_registers_are_proved(machine, tile):
     listing = conv_kernel(tile, machine)
     prove(listing)
-    assert f"tile_{tile.outputs[0]}_{tile.vectors[0]}" in listing.text
+    stem = f"column_{tile.vectors[0]}" if tile.kernel_columns else f"tile_{tile.outputs[0]}_{tile.vectors[0]}"
+    assert stem in listing.text
 
 
 def test_image_rows_are_shared_between_the_rows_of_a_tile():
@@ -38,7 +42,13 @@ def test_a_tile_beyond_the_registers_is_refused():
 
 @pytest.mark.parametrize(
     "given",
-    [{"outputs": ()}, {"vectors": (0,)}, {"kernel_rows": 3}, {"stream": True, "dense": False}],
+    [
+        {"outputs": ()},
+        {"vectors": (0,)},
+        {"kernel_rows": 3},
+        {"stream": True, "dense": False},
+        {"lagging": True},
+    ],
 )
 def test_tiles_that_make_no_sense_are_refused(given):
     with pytest.raises(InputError):

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ORDERS = ("nchw", "nhwc")
 _FLOAT = np.dtype(np.float32)
+#: Bytes after which addresses differ in their upper bits only, as far as loads and stores compare them.
+_PAGE = 4096
 #: Shapes for which a layer keeps its tables.
 _KEPT = 8
 
@@ -250,6 +252,7 @@ class Conv2d:
             stream=stream,
             epilogue=self.epilogue,
             threads=self.threads,
+            paged=not (x_strides[2] % _PAGE or y_strides[2] % _PAGE),
         )
         order = (choice.tiles, choice.tile.by_column, choice.tile.transform)
         packed = self._packed.get(order)

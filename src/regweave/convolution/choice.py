@@ -37,6 +37,8 @@ _MOST_ROWS = 8
 #: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
 #: products that are written out, at most.
 _MOST_COLUMNS, _MOST_COLUMN_ROWS, _MOST_PRODUCTS = 7, 16, 600
+#: Weights from which on loads that wait for stores cost more than storing late.
+_LATE_WEIGHTS = 16
 #: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
 _LOAD, _START = 0.3, 50.0
 #: Threads that bands of transformed rows are made for, however many there are.
@@ -78,8 +80,10 @@ def choose(
     stream: bool = False,
     epilogue: tuple[Elementwise, ...] = (),
     threads: int = 1,
+    paged: bool = False,
 ) -> Choice:
-    """The choice for `c`; `form` insists on one. `neighbours`: elements of an image row lie side by side.
+    """The choice for `c`; `form` insists on one. `neighbours`: elements of an image row lie side by side;
+    `paged`: rows of image and result start a multiple of 4096 bytes apart.
 
     Errors: InputError for an unknown form, or form none at a stride other than 1.
     """
@@ -89,7 +93,8 @@ def choose(
     direct = form == "none" and neighbours and c.group_channels <= _DIRECT_CHANNELS
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form)
-    shape = _column(c, machine, registers, strip, epilogue) if dense else None
+    late = paged and stream and direct and c.vertical.kernel * c.horizontal.kernel >= _LATE_WEIGHTS
+    shape = _column(c, machine, registers, strip, epilogue, most=1 if late else registers) if dense else None
     columns = c.horizontal.kernel if shape else 0
     rows, outputs, vectors = shape or _tile(c, machine, registers, strip)
     by_column = rows > 1 or columns > 0
@@ -107,6 +112,7 @@ def choose(
         direct=direct,
         edges=_edges(c, machine) if direct else (1, 1),
         stream=stream,
+        lagging=late and columns > 0,
         dense=dense,
         epilogue=epilogue,
     )
@@ -221,27 +227,29 @@ def _column(
     registers: int,
     columns: int,
     epilogue: tuple[Elementwise, ...],
+    most: int,
 ) -> tuple[int, int, int] | None:
-    """(rows, 1, vectors) of a tile that holds all weights of a filter; None where that cannot be."""
+    """(rows, 1, vectors <= most) of a tile that holds all weights of a filter; None where that cannot be."""
     height, width = c.vertical.kernel, c.horizontal.kernel
     weights = height * width
     if c.group_channels > 1 or width > _MOST_COLUMNS or not Epilogue(epilogue, by_vector=False).direct:
         return None
     best, least = None, float("inf")
-    for vectors in range(1, -(-columns // machine.lanes) + 1):
-        for most in range(1, min(_MOST_COLUMN_ROWS, c.vertical.outputs) + 1):
-            rows = even_parts(c.vertical.outputs, most)[0]
-            under_way = min(rows, c.vertical.overlap // c.vertical.stride + 1)
-            spare = registers - weights - under_way * vectors
-            if spare < 1 + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
-                continue
-            cycles = 0.0
-            for block in even_parts(-(-columns // machine.lanes), vectors):
-                loads = 1.6 * lines_of(c, rows) * width * block + weights
-                cycles += rows * block * weights + _LOAD * loads + _START
-            cycles *= -(-c.vertical.outputs // rows)
-            if cycles < least:
-                best, least = (rows, 1, vectors), cycles
+    bands = {
+        -(-c.vertical.outputs // rows) for rows in range(1, min(_MOST_COLUMN_ROWS, c.vertical.outputs) + 1)
+    }
+    for vectors, band in product(range(1, min(most, -(-columns // machine.lanes)) + 1), sorted(bands)):
+        rows = -(-c.vertical.outputs // band)
+        under_way = min(rows, (c.vertical.span - 1) // c.vertical.stride + 1)
+        spare = registers - weights - under_way * vectors
+        if spare < 1 + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
+            continue
+        blocks = even_parts(-(-columns // machine.lanes), vectors)
+        loads = 1.6 * lines_of(c, rows) * width * sum(blocks) + weights * len(blocks)
+        cycles = rows * weights * sum(blocks) + _LOAD * loads + _START * len(blocks)
+        cycles *= band
+        if cycles < least:
+            best, least = (rows, 1, vectors), cycles
     return best
 
 

@@ -175,6 +175,12 @@ def _blocks(
         valid = range(at, stop)
         edge = len(valid) < vectors * lanes or any(r.start > at or stop > r.stop for r in inside)
         kind, x = 2 * tile.vectors.index(vectors) + edge, 4 * (at - outputs.start)
+        if tile.lagging and not edge:
+            kind = 2 * len(tile.vectors)
+            if blocks and blocks[-1].kind == kind:
+                blocks[-1].columns += len(valid)
+                at = stop
+                continue
         blocks.append(BlockEntry(kind, x, at * y_element, 0, len(valid)))
         places.append(sum(map(len, masks)))
         if edge:

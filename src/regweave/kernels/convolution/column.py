@@ -10,7 +10,7 @@ one tile, which also spares the first-level cache where rows start a multiple of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
@@ -40,24 +40,47 @@ class Column:
 
     def write(self, w: Workspace) -> None:
         b, r, tile = w.b, w.r, self.tile
-        columns = range(tile.kernel_columns)
-        source, table = b.general("start"), b.general("table")
-        b.emit("mov", source, w.slot("base"))
-        b.emit("add", source, b.at(r.near, BlockEntry.x.offset))
-        b.emit("mov", table, w.slot("taps"))
-        at = [b.general(f"column{tap}") for tap in columns]
-        for tap in columns:
-            b.emit("mov", at[tap], b.at(table, 8 * tap))
-            b.emit("add", at[tap], source)
+        at = self.addresses(w)
         b.emit("mov", r.walk, w.slot("weights"))
-        weights = self._weights(w)
+        weights = self.weights(w)
         if not tile.stream:
             fetch_results(w, 1, tile.rows, self.vectors)
         b.emit("mov", r.out, w.slot("out_base"))
         b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
-        masks = self._masks(w)
         below = b.general("below")
         b.emit("zero", below)
+
+        def finish(row: int, results: Sequence[Variable]) -> None:
+            self._store(w, results)
+            if row + 1 < tile.rows:
+                b.emit("add", r.out, w.slot("y_row"))
+
+        self.rows(w, at, below, weights, finish)
+        b.emit("ret")
+
+    def addresses(self, w: Workspace) -> list[Variable]:
+        """Where each kernel column reads for the block's first result of the first row."""
+        b, source, table = w.b, w.b.general("start"), w.b.general("table")
+        b.emit("mov", source, w.slot("base"))
+        b.emit("add", source, b.at(w.r.near, BlockEntry.x.offset))
+        b.emit("mov", table, w.slot("taps"))
+        at = [b.general(f"column{tap}") for tap in range(self.tile.kernel_columns)]
+        for tap, place in enumerate(at):
+            b.emit("mov", place, b.at(table, 8 * tap))
+            b.emit("add", place, source)
+        return at
+
+    def rows(
+        self,
+        w: Workspace,
+        at: Sequence[Variable],
+        below: Variable,
+        weights: dict[tuple[int, int], Variable],
+        finish: Callable[[int, Sequence[Variable]], None],
+    ) -> None:
+        """All image rows, `below` bytes from the addresses `at`; `finish` gets each row of results when it is
+        complete."""
+        b, tile, masks = w.b, self.tile, self._masks(w)
         acc: dict[tuple[int, int], Variable] = {}
         here, done = 0, 0
         for q in tile.image_rows:
@@ -68,20 +91,17 @@ class Column:
                 (i, k) for i in range(tile.rows) for k in range(tile.kernel_rows) if tile.row_of(i, k) == q
             ]
             self._begin(w, acc, [i for i, k in met if k == 0])
-            for tap in columns:
+            for tap in range(tile.kernel_columns):
                 for v in range(self.vectors):
                     place = b.at(at[tap], v * w.geometry.vector_bytes, index=below)
                     image = self._image(w, place, masks.get((tap, v)))
                     for i, k in met:
                         b.emit("fma", acc[i, v], image, weights[k, tap])
             while done < tile.rows and tile.row_of(done, tile.kernel_rows - 1) == q:
-                self._finish(w, [acc.pop((done, v)) for v in range(self.vectors)])
+                finish(done, self._activated(w, [acc.pop((done, v)) for v in range(self.vectors)]))
                 done += 1
-                if done < tile.rows:
-                    b.emit("add", r.out, w.slot("y_row"))
-        b.emit("ret")
 
-    def _weights(self, w: Workspace) -> dict[tuple[int, int], Variable]:
+    def weights(self, w: Workspace) -> dict[tuple[int, int], Variable]:
         """Weight (kernel row, kernel column) in a register, for all."""
         b, rows, held = w.b, self.tile.kernel_rows, {}
         for tap in range(self.tile.kernel_columns):
@@ -127,13 +147,15 @@ class Column:
         b.emit("load_masked", image, place, mask)
         return image
 
-    def _finish(self, w: Workspace, values: Sequence[Variable]) -> None:
-        b, r, tile = w.b, w.r, self.tile
+    def _activated(self, w: Workspace, values: Sequence[Variable]) -> list[Variable]:
+        return [activate_all(BuilderMath(w.b, shared=0), self.tile.epilogue, v, no_operand) for v in values]
+
+    def _store(self, w: Workspace, results: Sequence[Variable]) -> None:
+        b, size = w.b, w.geometry.vector_bytes
         last = last_mask(w, self.vectors) if self.edge else None
-        for v, value in enumerate(values):
-            result = activate_all(BuilderMath(b, shared=0), tile.epilogue, value, no_operand)
-            place = b.at(r.out, v * w.geometry.vector_bytes)
-            if last is not None and v + 1 == len(values):
+        for v, result in enumerate(results):
+            place = b.at(w.r.out, v * size)
+            if last is not None and v + 1 == len(results):
                 b.emit("store_masked", place, result, last)
             else:
-                b.emit("store_stream" if tile.stream else "store", place, result)
+                b.emit("store_stream" if self.tile.stream else "store", place, result)

@@ -17,6 +17,7 @@ from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
 from regweave.kernels.convolution.column import Column
+from regweave.kernels.convolution.lagging import LaggingRun
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.strip import FillStrip
 from regweave.kernels.convolution.tile import ConvTile
@@ -237,14 +238,18 @@ class _Driver:
         b.emit("mov", value, b.at(strip, StripEntry.block_count.offset))
         b.emit("mov", w.slot("blocks_left"), value)
         b.label(block)
-        kinds = [(vectors, edge) for vectors in self.tile.vectors for edge in (False, True)]
+        kinds: list[Routine] = [
+            self._routine(outputs, vectors, edge) for vectors in self.tile.vectors for edge in (False, True)
+        ]
+        if self.tile.lagging:
+            kinds.append(LaggingRun(self.tile))
         b.emit("mov", value, b.at(r.near, BlockEntry.kind.offset))
-        for kind, (vectors, edge) in enumerate(kinds):
+        for kind, routine in enumerate(kinds):
             other = b.fresh_label("other_kind")
             if kind + 1 < len(kinds):
                 b.emit("cmp", value, kind)
                 b.emit("jump_not_equal", other)
-            w.call(self._routine(outputs, vectors, edge))
+            w.call(routine)
             if kind + 1 < len(kinds):
                 b.emit("jump", next_block)
                 b.label(other)

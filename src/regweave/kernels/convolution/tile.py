@@ -30,8 +30,9 @@ class ConvTile:
     `kernel_rows`, `row_stride`, `row_dilation`: the column of weights that a tap is (1, 1, 1 where rows is
     1). `kernel_columns`: so many of these columns are all there is, written out too (see column); else 0.
     `direct`: the image is read where it is, else only from strips; padding reaches no further than into the
-    first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches. `dense`:
-    results of a row lie side by side. `epilogue` follows the bias.
+    first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches; `lagging`:
+    and are stored some blocks late (see lagging). `dense`: results of a row lie side by side. `epilogue`
+    follows the bias.
     """
 
     outputs: tuple[int, ...]
@@ -44,6 +45,7 @@ class ConvTile:
     direct: bool = False
     edges: tuple[int, int] = (1, 1)
     stream: bool = False
+    lagging: bool = False
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
@@ -62,6 +64,12 @@ class ConvTile:
         if not self.by_column and self.kernel_rows != 1:
             raise InputError(
                 "a tile of one row takes its weights one by one", where="kernel_rows", expected="1"
+            )
+        if self.lagging and (self.vectors != (1,) or not self.kernel_columns or not self.stream):
+            raise InputError(
+                "only columns of one vector that pass the caches are stored late",
+                where="lagging",
+                expected="False",
             )
         if self.stream and not self.dense:
             raise InputError("scattered results cannot pass the caches", where="stream", expected="False")
