@@ -136,7 +136,8 @@ def colour(
             continue
         registers = free[variable.register_class.name]
         if variable.count > 1 or variable.alignment > 1:
-            give(v, _run(variable, registers, fits))
+            wished = [places[other] for other in wishes.get(v, ()) if other in places]
+            give(v, _run(variable, registers, fits, wished))
             continue
         chosen = None
         for other in wishes.get(v, ()):
@@ -193,12 +194,22 @@ def hardest_first(program: Program, interference: Interference) -> list[int]:
     return set_aside[::-1]
 
 
-def _run(variable: Variable, allowed: Sequence[str], fits: Callable[[int, str], bool]) -> tuple[str, ...]:
-    """The first run of consecutive registers, suitably aligned, that is free for a variable."""
+def _run(
+    variable: Variable,
+    allowed: Sequence[str],
+    fits: Callable[[int, str], bool],
+    wished: Sequence[tuple[str, ...]],
+) -> tuple[str, ...]:
+    """The first run of consecutive registers, suitably aligned, that is free for a variable; one that is
+    `wished` before others."""
     register_class = variable.register_class
     registers = register_class.registers
     step = math.lcm(variable.alignment, register_class.alignment if variable.count > 1 else 1)
-    for start in range(0, len(registers) - variable.count + 1, step):
+    starts = [registers.index(run[0]) for run in wished if len(run) == variable.count]
+    for start in (
+        *(start for start in starts if start % step == 0),
+        *range(0, len(registers) - variable.count + 1, step),
+    ):
         run = registers[start : start + variable.count]
         if all(register in allowed and fits(variable.id, register) for register in run):
             return run

@@ -57,7 +57,7 @@ def _rows(kernel: FinishedKernel) -> list[dict[str, Any]]:
         {
             "label": " ".join(labels.get(i, ())),
             "text": line,
-            "inserted": "; ".join(word.strip() for word in kernel.inserted(i)),
+            "inserted": "gone" if operation.gone else "; ".join(map(str.strip, kernel.inserted(i))),
             "made": operation.text,
         }
         for i, (line, operation) in enumerate(zip(kernel.program.lines, kernel.operations, strict=True))

@@ -55,12 +55,13 @@ def kernel_document(
         "occupancy": kernel.occupancy,
         "lds_bytes": demands.lds_bytes,
         "argument_bytes": demands.argument_bytes,
-        "instructions": len(kernel.operations) + kernel.waits.count + kernel.nops,
+        "instructions": kernel.instructions,
         "mix": dict(kernel.mix),
         "issue_clocks": kernel.issue_clocks(),
         "inner_loop": kernel.inner_loop(),
         "waits_inserted": kernel.waits.count,
         "nops_inserted": kernel.nops,
+        "moves_removed": kernel.moves_gone,
         "object_bytes": object_bytes,
         "object": counts,
         "text": kernel.text,
@@ -117,6 +118,11 @@ def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
         f"  pressure    {document['pressure']['peak']} vector registers at {document['pressure']['at']}",
         *_profiles(kernel),
         f"  inserted    {document['waits_inserted']} waits, {document['nops_inserted']} no-ops",
+        *(
+            [f"  removed     {kernel.moves_gone} moves, their sides share registers"]
+            if kernel.moves_gone
+            else []
+        ),
         f"  {'instructions':<11} {', '.join(f'{n} {unit}' for unit, n in document['mix'].items() if n)}",
         f"  issue       {document['issue_clocks']} clocks for each instruction once, waiting not counted",
     ]

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from regweave.assembly.amd.kernel_program import KernelProgram, Touch
+from regweave.assembly.amd.moves import wished_pairs
 from regweave.assembly.colouring import Interference, Registers, Stuck, colour, hardest_first, interfere
 from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
@@ -129,12 +130,16 @@ def lower_bound(program: KernelProgram, pressure: Pressure) -> dict[str, int]:
 
 
 def _candidates(program: KernelProgram, flow: Flow) -> Iterator[tuple[KernelProgram, Flow]]:
+    """The program, where moves wish for one register, then without wishes, then split."""
+    pairs = wished_pairs(program)
+    if pairs:
+        yield replace(program, copies=pairs), flow
     yield program, flow
     finer = split(program, flow)
     if finer is not None:
         assert isinstance(finer, KernelProgram), "splitting keeps the kind of program"
         finer = replace(finer, touches=_touches_on(program, finer))
-        yield finer, solve(finer)
+        yield replace(finer, copies=wished_pairs(finer)), solve(finer)
 
 
 def _touches_on(program: KernelProgram, finer: Program) -> list[list[Touch]]:

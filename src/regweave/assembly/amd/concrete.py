@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from regweave.assembly.amd.kernel_program import KernelProgram
+from regweave.assembly.amd.moves import is_move
 from regweave.assembly.amd.shapes import Shape
 from regweave.assembly.variables import Variable
 from regweave.machines.amd.assembly.table import GcnInstruction
@@ -19,13 +20,17 @@ from regweave.values import frozen
 
 @frozen(eq=False)
 class Concrete:
-    """One instruction: its text, the registers that it reads and writes, and those of each operand."""
+    """One instruction: its text, the registers that it reads and writes, and those of each operand.
+
+    One that is `gone` would move registers to themselves: it is not printed and touches nothing.
+    """
 
     shape: Shape
     text: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     slots: Mapping[int, tuple[str, ...]]
+    gone: bool = False
 
     @property
     def instruction(self) -> GcnInstruction:
@@ -52,7 +57,11 @@ def make_concrete(
                 writes += touched
             if place.slot >= 0:
                 slots[place.slot] = touched
-        found.append(Concrete(shape, _print(shape, runs, machine), tuple(reads), tuple(writes), slots))
+        text = _print(shape, runs, machine)
+        if reads == writes and is_move(shape):
+            found.append(Concrete(shape, text, (), (), {}, gone=True))
+            continue
+        found.append(Concrete(shape, text, tuple(reads), tuple(writes), slots))
     return tuple(found)
 
 

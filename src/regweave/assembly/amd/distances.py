@@ -104,6 +104,8 @@ def nops(states: int) -> list[str]:
 
 
 def _states(operation: Concrete) -> int:
+    if operation.gone:
+        return 0
     if operation.instruction.name == "s_nop":
         return int(operation.text.partition(" ")[2], 0) + 1
     return 1

@@ -108,9 +108,19 @@ class FinishedKernel:
         return sum(len(nops(gap.states)) for gap in self.gaps.values())
 
     @property
+    def moves_gone(self) -> int:
+        """How many moves went because both sides have the same registers."""
+        return sum(operation.gone for operation in self.operations)
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions the object has, what was inserted included."""
+        return len(self.operations) - self.moves_gone + self.waits.count + self.nops
+
+    @property
     def mix(self) -> Mapping[str, int]:
         """Instructions by unit, what was inserted included."""
-        counts = Counter(operation.instruction.unit for operation in self.operations)
+        counts = Counter(operation.instruction.unit for operation in self.operations if not operation.gone)
         counts["control"] += self.waits.count + self.nops
         return dict(sorted(counts.items()))
 
@@ -126,7 +136,10 @@ class FinishedKernel:
             remark = f"  ; {i}: {self.program.lines[i]}" if annotate else ""
             if annotate and i in self.program.comments:
                 remark += f"  ({self.program.comments[i]})"
-            lines.append(f"  {operation.text}{remark}")
+            if not operation.gone:
+                lines.append(f"  {operation.text}{remark}")
+            elif annotate:
+                lines.append(f"  {remark.strip()}: both are {operation.text.partition(', ')[2]}")
             if i in self.waits.behind:
                 lines.append(f"  {self.waits.behind[i].text}")
         return lines
@@ -142,9 +155,8 @@ class FinishedKernel:
             states = self.gaps[i].states if i in self.gaps else 0
             if instruction.name == "s_nop":
                 states += int(self.operations[i].text.partition(" ")[2], 0)
-            clocks += issue_clocks(instruction, self.machine.name) + 4 * (
-                states + (i in self.waits.before) + (i in self.waits.behind)
-            )
+            own = 0 if self.operations[i].gone else issue_clocks(instruction, self.machine.name)
+            clocks += own + 4 * (states + (i in self.waits.before) + (i in self.waits.behind))
         return clocks
 
     @cached_property
@@ -162,7 +174,7 @@ class FinishedKernel:
         for i in range(first, last + 1):
             inserted = self.inserted(i)
             name = self.operations[i].instruction.name
-            count += 1 + len(inserted)
+            count += (not self.operations[i].gone) + len(inserted)
             fillers += sum("s_nop" in line for line in inserted) + (name == "s_nop")
             products += _MULTIPLY.match(name) is not None
         return {
