@@ -21,7 +21,7 @@ PYTHON ?=
 TORCH ?= torch==2.13.0
 # The tests compile the CUDA and HIP C++ that they read and run the OpenCL C, where compilers and runtime have
 # wheels; EXTRAS=dev does without.
-EXTRAS ?= $(if $(filter Linux_x86_64,$(shell uname -sm | tr ' ' _)),dev$(,)cuda$(,)opencl$(,)amdgpu,dev)
+EXTRAS ?= $(if $(filter Linux_x86_64,$(shell uname -sm | tr ' ' _)),dev$(,)images$(,)cuda$(,)opencl$(,)amdgpu,dev$(,)images)
 , := ,
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -74,6 +74,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.bench
 	@$(BIN)/regweave bench cascade $(ARGS)
 	@$(BIN)/regweave bench gemm $(ARGS)
+	@$(BIN)/regweave bench conv $(ARGS)
 	@$(BIN)/regweave bench models $(ARGS)
 	@$(BIN)/regweave bench rearrange
 
