@@ -8,9 +8,14 @@ if TYPE_CHECKING:
     from regweave.devices.emulator.calls import Run, run
     from regweave.devices.emulator.compiled import read_compiled
     from regweave.devices.emulator.program import Program, read_kernel
+    from regweave.devices.emulator.trials import execute, execute_all
 
-__all__ = ["Program", "Run", "read_compiled", "read_kernel", "run"]
+__all__ = ["Program", "Run", "execute", "execute_all", "read_compiled", "read_kernel", "run"]
 
 __getattr__ = lazy_names(
-    __name__, calls=("Run", "run"), compiled=("read_compiled",), program=("Program", "read_kernel")
+    __name__,
+    calls=("Run", "run"),
+    compiled=("read_compiled",),
+    program=("Program", "read_kernel"),
+    trials=("execute", "execute_all"),
 )
