@@ -15,11 +15,11 @@ def test_json_is_one_document(capfd):
     document = json.loads(capfd.readouterr().out)
     assert document["processor"]["cores"] >= 1
     assert document["packages"]["numpy"]
-    assert set(document["extras"]) == {"amdgpu", "bench", "cuda", "opencl"}
+    assert set(document["extras"]) == {"amdgpu", "bench", "cuda", "images", "opencl"}
     capabilities = document["capabilities"]
     assert all(finding["works"] is not False for finding in capabilities.values()), capabilities
     assert capabilities["cascades"]["works"] is True
-    for name, extra in (("OpenCL", "opencl"), ("CUDA", "cuda"), ("HIP", "amdgpu")):
+    for name, extra in (("OpenCL", "opencl"), ("CUDA", "cuda"), ("HIP", "amdgpu"), ("images", "images")):
         complete = document["extras"][extra]["fix"] is None
         assert capabilities[name]["works"] is (True if complete else None)
         assert complete or f"regweave[{extra}]" in capabilities[name]["detail"]

@@ -21,10 +21,11 @@ from regweave.errors import InputError, UnsupportedError
 
 BASE = ("numpy", "llvmlite", "onnx", "onnxruntime", "rustworkx")
 EXTRAS = {
-    "bench": ("torch", "openvino", "threadpoolctl", "triton"),
+    "bench": ("torch", "openvino", "opencv-python-headless", "threadpoolctl", "triton"),
     "amdgpu": ("ziglang",),
     "opencl": ("pyopencl", "intel-opencl-rt", "intel-cmplr-lib-rt"),
     "cuda": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm"),
+    "images": ("pillow", "tifffile"),
 }
 
 
@@ -192,10 +193,28 @@ def _try_hip() -> str:
     return "works: HIP C++ is compiled for AMD's GPUs"
 
 
+def _try_images() -> str:
+    import tempfile
+
+    import numpy as np
+
+    from regweave.images import Picture, image_gemm, read_image, write_image
+
+    picture = Picture(np.arange(192, dtype=np.uint16).reshape(8, 8, 3))
+    with tempfile.TemporaryDirectory() as folder:
+        write_image(Path(folder, "trial.png"), picture)
+        back = read_image(Path(folder, "trial.png"))
+    product = image_gemm(back.pixels, np.eye(3), result="image")
+    if not np.array_equal(product.pixels, picture.pixels):
+        raise ArithmeticError("a picture is not what it was")
+    return f"works: pictures are read and written, products run on {product.device}"
+
+
 ATTEMPTS: dict[str, Callable[[], str]] = {"cascades": _try_cascade, "whole models": _try_operators}
 # what needs an extra
 EXTRA_ATTEMPTS: dict[str, tuple[str, Callable[[], str]]] = {
     "OpenCL": ("opencl", _try_opencl),
     "CUDA": ("cuda", _try_cuda),
     "HIP": ("amdgpu", _try_hip),
+    "images": ("images", _try_images),
 }
