@@ -7,6 +7,7 @@ $ regweave asm gemm.py --machine gfx942 --json | jq .inner_loop
 from __future__ import annotations
 
 import runpy
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -68,6 +69,7 @@ def asm_command(
     target = find_target(machine)
     if map is not None and map.suffix not in _MAPS:
         raise InputError(f"a register map in {map.name!r}", where="--map", expected=" or ".join(_MAPS))
+    started = time.perf_counter()
     try:
         kernel = _finished(file, target)
     except AssemblyError as error:  # here what is wrong is the file that was given
@@ -78,10 +80,12 @@ def asm_command(
             nearest=error.nearest,
             fix=error.fix,
         ) from error
+    made_ms = (time.perf_counter() - started) * 1000
     data, counts = _assembled(kernel, required=out is not None)
     document = kernel_document(
         kernel, counts=counts, object_bytes=None if data is None else len(data), trace=trace
     )
+    document["made_ms"] = round(made_ms, 1)
     if out is not None and data is not None:
         out.write_bytes(data)
         talk_console().print(f"written to {out}", markup=False)

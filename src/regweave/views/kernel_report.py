@@ -136,6 +136,10 @@ def kernel_report(kernel: FinishedKernel, document: dict[str, Any]) -> str:
         read = (document["object"] or {}).get("read_back")
         back = f"; LLVM reads the same {read} instructions back" if read is not None else ""
         lines.append(f"  object      {document['object_bytes']} bytes, its counts agree with the text{back}")
+    if "made_ms" in document:
+        lines.append(
+            f"  made in     {document['made_ms']:.0f} ms: read, analysed, registers assigned and proved"
+        )
     return "\n".join([*lines, "", str(kernel.register_map), "", *kernel.body(annotate=True)])
 
 

@@ -1,26 +1,30 @@
-"""A kernel of 2,000 instructions is analysed and assigned in under half a second."""
+"""An unrolled f32 product for GCN in 2,000 instructions: 64 sums per work-item, operands from LDS.
 
-from __future__ import annotations
+    regweave asm demo/gcn_product.py --machine gfx906 --map product.html
+    regweave asm demo/gcn_product.py --machine gfx906 --json | jq '.made_ms, .registers, .inner_loop'
 
-import time
+Nothing is said of registers: 64 sums, two sets of operands that are loaded in turns, addresses and counters
+are variables. The report says how many registers they took, and how few any assignment could do with.
+"""
 
-from regweave.assembly.amd import FinishedKernel, Kernel, Part
-from regweave.machines.amd.assembly import GFX906
+from regweave.assembly.amd import Kernel, Part
+
+STEPS = 28
 
 
-def product(steps: int) -> Kernel:
-    """An unrolled f32 product: 64 sums, operands from LDS."""
-    k = Kernel(GFX906, name="product", workgroup=(256, 1, 1), lds_bytes=16384)
+def kernel(machine):
+    """The product for `machine`; STEPS steps of the sum in each round of its loop."""
+    k = Kernel(machine, name="product", workgroup=(256, 1, 1), lds_bytes=16384)
     sums = k.vectors("sum", 64)
     left = [k.vector(f"left{i}", count=4) for i in range(4)]
     right = [k.vector(f"right{i}", count=4) for i in range(4)]
     at, count, base = k.vector("at"), k.scalar("count"), k.scalar("base", count=2)
-    k.emit("v_lshlrev_b32", at, 4, "thread_x")
+    k.emit("v_lshlrev_b32", at, 4, "thread" if machine.unified else "thread_x")
     for v in sums:
         k.emit("v_mov_b32", v, 0)
     k.emit("s_movk_i32", count, 16)
     k.label("loop")
-    for step in range(steps):
+    for step in range(STEPS):
         mine, others = left[step % 2 :: 2], right[step % 2 :: 2]
         for i in range(2):
             k.emit("ds_read_b128", mine[i], at, modifiers=f"offset:{128 * step + 16 * i}")
@@ -36,20 +40,3 @@ def product(steps: int) -> Kernel:
     for i, v in enumerate(sums):
         k.emit("global_store_dword", at, v, base, modifiers=f"offset:{16 * i}")
     return k
-
-
-def timed() -> tuple[float, FinishedKernel]:
-    kernel = product(28)
-    started = time.perf_counter()
-    finished = kernel.finish()
-    return time.perf_counter() - started, finished
-
-
-def test_two_thousand_instructions_take_less_than_half_a_second():
-    times, kernels = zip(*(timed() for _ in range(3)), strict=True)
-    assert len(kernels[0].operations) > 2000
-    assert min(times) < 0.5
-    assert kernels[0].used == kernels[0].bound
-    loop = kernels[0].inner_loop()
-    assert loop is not None
-    assert loop["fma_share"] > 0.9
