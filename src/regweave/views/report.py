@@ -25,7 +25,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-KINDS = {"single": "single products", "elementwise": "element-wise runs"}
+KINDS = {"single": "single products", "convolution": "convolutions", "elementwise": "element-wise runs"}
 NUMBERS = ("traffic MB", "speed-up", "error")
 COLUMNS = ("candidate, decision and reason", *NUMBERS)
 
