@@ -42,7 +42,7 @@ def allocate(program: Program, flow: Flow) -> tuple[Program, Flow, Registers]:
                     with suppress(Stuck):
                         return finer, again, colour(finer, finer_interference, order)
                 program, flow, interference = finer, again, finer_interference
-            registers = search(program, interference, interference.order, {})
+            registers = search(program, interference, interference.order, {}, patient=True)
             if registers is not None:
                 return program, flow, registers
         raise register_error(program, flow, stuck, pressure) from None

@@ -11,7 +11,7 @@ import functools
 import heapq
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from regweave.assembly.flow import Flow
 from regweave.assembly.program import Program
@@ -109,6 +109,7 @@ def colour(
         for register in register_class.registers:
             tenants[register] = 0
             refused[register] = blocked.get(register, 0)
+    rooms = {name: frozenset(registers) for name, registers in free.items()}
     wishes: dict[int, list[int]] = {}
     for destination, source in program.copies:
         wishes.setdefault(destination.id, []).append(source.id)
@@ -137,7 +138,7 @@ def colour(
         registers = free[variable.register_class.name]
         if variable.count > 1 or variable.alignment > 1:
             wished = [places[other] for other in wishes.get(v, ()) if other in places]
-            give(v, _run(variable, registers, fits, wished))
+            give(v, _run(variable, rooms[variable.register_class.name], fits, wished))
             continue
         chosen = None
         for other in wishes.get(v, ()):
@@ -196,7 +197,7 @@ def hardest_first(program: Program, interference: Interference) -> list[int]:
 
 def _run(
     variable: Variable,
-    allowed: Sequence[str],
+    allowed: Collection[str],
     fits: Callable[[int, str], bool],
     wished: Sequence[tuple[str, ...]],
 ) -> tuple[str, ...]:

@@ -12,18 +12,24 @@ from collections.abc import Mapping, Sequence
 from regweave.assembly.colouring import Interference, Registers, Stuck, colour
 from regweave.assembly.program import Program
 
-_ROUNDS, _WORK = 30, 6000
+#: Rounds at most, and how many variables all of them colour where they only save registers.
+_ROUNDS, _WORK = 30, 2000
 
 
 def search(
-    program: Program, interference: Interference, order: Sequence[int], most: Mapping[str, int]
+    program: Program,
+    interference: Interference,
+    order: Sequence[int],
+    most: Mapping[str, int],
+    *,
+    patient: bool = False,
 ) -> Registers | None:
     """Registers for all variables with at most `most` of each class; None where no round found any.
 
-    There are fewer rounds for programs of many variables.
+    There are fewer rounds for programs of many variables, unless the caller is `patient`.
     """
     stuck: dict[int, int] = {}
-    for _ in range(max(4, min(_ROUNDS, _WORK // max(len(order), 1)))):
+    for _ in range(_ROUNDS if patient else max(4, min(_ROUNDS, _WORK // max(len(order), 1)))):
         try:
             return colour(program, interference, sorted(order, key=lambda v: -stuck.get(v, 0)), most)
         except Stuck as found:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from regweave.assembly.amd.kernel_program import KernelProgram, Touch
 from regweave.assembly.amd.moves import wished_pairs
@@ -28,8 +29,8 @@ from regweave.machines.amd.assembly.targets import GcnMachine
 from regweave.values import frozen
 
 _CLASSES = ("vector", "accumulation", "scalar")
-#: Registers above the lower bound that a search tries to do with.
-_STEPS = (0, 1, 2, 4, 8)
+#: From how many orders a search for fewer registers starts.
+_SEARCHED = 2
 
 
 @frozen(eq=False)
@@ -92,19 +93,25 @@ def _fewer(
     bound: Mapping[str, int],
     machine: GcnMachine,
 ) -> Assignment | None:
-    """What a search finds that is better than `best`: with as many registers as the bound says, then with
-    more."""
-    for more in (*_STEPS, None):
-        most = {} if more is None else {name: least + more for name, least in bound.items()}
-        if best is not None and (more is None or all(best.used[name] <= most[name] for name in _CLASSES)):
-            return best
+    """What a search finds that is better than `best`: first any at all, then one with as few registers as the
+    bound says, or with half of what is above it."""
+    if best is None:
         for order in _orders(program, flow, interference):
+            registers = search(program, interference, order, {}, patient=True)
+            if registers is not None:
+                best = Assignment(program, flow, registers, count_used(registers), bound)
+                break
+        else:
+            return None
+    for part in (0, 2):
+        most = {name: least + part * (best.used[name] - least) // 4 for name, least in bound.items()}
+        if all(best.used[name] <= most[name] for name in _CLASSES):
+            break
+        for order in islice(_orders(program, flow, interference), _SEARCHED):
             registers = search(program, interference, order, most)
             if registers is not None:
                 found = Assignment(program, flow, registers, count_used(registers), bound)
-                if best is None or _weight(found, machine) < _weight(best, machine):
-                    best = found
-                break
+                return min(found, best, key=lambda one: _weight(one, machine))
     return best
 
 
