@@ -208,3 +208,25 @@ def test_a_kernel_from_the_builder_is_read_step_by_step():
     steps = read_kernel(k.finish()).steps
     assert [step.name for step in steps] == ["v_mov_b32", "s_endpgm"]
     assert steps[0].remark == "0: v_mov_b32 one, 1.0"
+
+
+@pytest.mark.parametrize(("machine", "nops"), [(GFX906, 1), (GFX942, 2)])
+def test_data_that_is_overwritten_while_a_store_reads_it(machine, nops):
+    body = "vector data x4\n" + "".join(f"v_mov_b32 data.{i}, {i}\n" for i in range(4))
+    body += "v_lshlrev_b32 at, 2, at\nglobal_store_dwordx4 at, data, base\nv_mov_b32 data.2, 7\n"
+    finished = kernel(body + "v_add_u32 at, at, data.2\n", machine)
+    x = np.zeros(256, np.uint32)
+    run(finished, grid=1, arguments={"x": x})
+    assert list(x[:4]) == [0, 1, 2, 3]
+    lines = [line for line in finished.body() if "s_nop" not in line]
+    for missing in range(nops + 1):
+        at = next(i for i, line in enumerate(lines) if "global_store" in line)
+        kept = [f"s_nop {nops - missing - 1}"] if missing < nops else []
+        program = replace(
+            read_kernel(finished), steps=read_steps([*lines[: at + 1], *kept, *lines[at + 1 :]], machine)
+        )
+        if missing == 0:
+            run(program, grid=1, arguments={"x": x})
+        else:
+            with pytest.raises(KernelError, match="still reads its data when 'v_mov_b32"):
+                run(program, grid=1, arguments={"x": x})

@@ -27,6 +27,7 @@ from regweave.devices.emulator.program import Hidden, Program, Step, read_kernel
 from regweave.devices.emulator.registers import LANES
 from regweave.devices.emulator.running import Action, Batch
 from regweave.devices.emulator.sharing import EXCHANGES, prepare_exchange, prepare_shared, smallest_access
+from regweave.devices.emulator.stores import guarded
 from regweave.devices.emulator.vector import prepare_arithmetic
 from regweave.devices.launch import check_arguments, check_grid, check_workgroup
 from regweave.machines.amd.assembly.meanings.memory import all_accesses
@@ -93,26 +94,26 @@ def run(
     per_group = -(-math.prod(threads) // LANES)
     together = max(1, _WAVES // per_group)
     groups = [(i, j, k) for k, j, i in itertools.product(*(range(n) for n in reversed(extents)))]
-    steps, known = 0, {}
-    with np.errstate(all="ignore"):
-        for first in range(0, len(groups), together):
-            batch = Batch(
-                program,
-                actions,
-                memory,
-                threads,
-                groups[first : first + together],
-                start,
-                unit=smallest_access(program),
-                strict_buffers=strict_buffers,
-                strict_registers=strict_registers,
-                budget=budget,
-            )
-            try:
+    steps = 0
+    try:
+        with np.errstate(all="ignore"):
+            for first in range(0, len(groups), together):
+                batch = Batch(
+                    program,
+                    actions,
+                    memory,
+                    threads,
+                    groups[first : first + together],
+                    start,
+                    unit=smallest_access(program),
+                    strict_buffers=strict_buffers,
+                    strict_registers=strict_registers,
+                    budget=budget,
+                )
                 batch.run()
-            finally:
-                known = memory.take_back()
-            steps += batch.steps
+                steps += batch.steps
+    finally:
+        known = memory.take_back()
     left = {name: int((~written).sum()) for name, written in known.items()}
     return Run(steps, len(groups) * per_group, left)
 
@@ -152,7 +153,7 @@ def prepare(program: Program, step: Step) -> Action | None:
         "global": prepare_global,
         "flat": prepare_global,
     }
-    return memories.get(unit, prepare_arithmetic)(program, step)
+    return guarded(program, step, memories.get(unit, prepare_arithmetic)(program, step))
 
 
 def _nothing(c: Cohort) -> None:
