@@ -26,8 +26,8 @@ FORMS = ("none", "polyphase", "unrolled", "transformed")
 #: Channels up to which the image is read where it is: a set of the first-level cache holds 8 lines, and the
 #: rows of many channels often start at addresses that compete for the same sets.
 _DIRECT_CHANNELS = 8
-#: Bytes of a strip at most.
-_STRIP_BYTES = 256 * 1024
+#: Bytes of a strip at most: a good part of a core's own cache.
+_STRIP_BYTES = 640 * 1024
 #: Share of the image that strips of an image of at least a megapixel may take.
 _SHARE, _LARGE = 0.02, 1 << 20
 #: Kernel rows that are written out in a tile of several rows, at most; filters for which such a tile pays.
