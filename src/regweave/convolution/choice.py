@@ -111,6 +111,7 @@ def choose(
         row_dilation=c.vertical.dilation if by_column else 1,
         direct=direct,
         edges=_edges(c, machine) if direct else (1, 1),
+        halves=_halves(c, machine, strip),
         stream=stream,
         lagging=late and columns > 0,
         dense=dense,
@@ -141,6 +142,7 @@ def _transformed(
         stream=stream,
         dense=dense,
         epilogue=epilogue,
+        halves=_halves(c, machine, strip),
         transform=t,
     )
     # which rows are a group decides how they round: the bits must not depend on the number of threads
@@ -213,6 +215,13 @@ def _form(c: Convolution, form: str | None) -> str:
             fix="take polyphase or unrolled, or leave the choice open",
         )
     return form
+
+
+def _halves(c: Convolution, machine: VectorMachine, strip: int) -> bool:
+    """Whether the last vector of some strip is at most half full, and the machine has half vectors."""
+    widths = (min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip))
+    lanes = machine.lanes
+    return machine.mask_class == "mask" and any(-width % lanes >= lanes // 2 for width in widths)
 
 
 def _edges(c: Convolution, machine: VectorMachine) -> tuple[int, int]:

@@ -174,9 +174,10 @@ def _blocks(
         stop = min(outputs.stop, at + vectors * lanes)
         valid = range(at, stop)
         edge = len(valid) < vectors * lanes or any(r.start > at or stop > r.stop for r in inside)
-        kind, x = 2 * tile.vectors.index(vectors) + edge, 4 * (at - outputs.start)
+        half = at + vectors * lanes - stop >= lanes // 2
+        kind, x = tile.kind(vectors, edge=edge, half=half), 4 * (at - outputs.start)
         if tile.lagging and not edge:
-            kind = 2 * len(tile.vectors)
+            kind = tile.late_kind
             if blocks and blocks[-1].kind == kind:
                 blocks[-1].columns += len(valid)
                 at = stop

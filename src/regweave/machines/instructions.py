@@ -40,7 +40,7 @@ CONTROLS = ("jump", "branch", "call", "return", "leave")
 FLAGS = ("set", "lost", "read")
 
 #: Which constraint letters a kind of memory satisfies: it is written in the form that the entry wants.
-ACCEPTS = {"m": "msqdwa", "b": "bs", "c": "ms"}
+ACCEPTS = {"m": "msqdwha", "b": "bs", "c": "ms"}
 
 _TOKEN = re.compile(r"%(?:#([0-9a-f]{8}|iota)|([=+]?)(\d+|[A-Za-z_]\w*)(?:\.(\d+)(?::(\d+))?)?(?::([a-z]))?)")
 _OPERAND = re.compile(r"(~?)(\w+):([a-z](?:\|[a-z])*)([1-9]\d*)?(?:@([1-9]\d*))?(?:<(\d+))?\Z")

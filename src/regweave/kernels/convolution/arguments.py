@@ -98,8 +98,7 @@ class StripEntry(ctypes.Structure):
 
 
 class BlockEntry(ctypes.Structure):
-    """A block of a strip: `kind` (2 * index of its size, plus 1 for an edge; 2 * sizes for a run of whole
-    vectors that are stored late), where it reads (bytes from the
+    """A block of a strip: `kind` (see ConvTile.kind), where it reads (bytes from the
     strip's start), where it writes (bytes from the row's start), address of its masks, and valid outputs."""
 
     _fields_ = tuple((name, ctypes.c_int64) for name in ("kind", "x", "y", "masks", "columns"))

@@ -33,10 +33,11 @@ class Column:
     tile: ConvTile
     vectors: int
     edge: bool
+    half: bool = False
 
     @property
     def stem(self) -> str:
-        return f"column_{self.vectors}{'_edge' if self.edge else ''}"
+        return f"column_{self.vectors}{'_half' if self.half else '_edge' if self.edge else ''}"
 
     def write(self, w: Workspace) -> None:
         b, r, tile = w.b, w.r, self.tile
@@ -95,8 +96,9 @@ class Column:
                 for v in range(self.vectors):
                     place = b.at(at[tap], v * w.geometry.vector_bytes, index=below)
                     image = self._image(w, place, masks.get((tap, v)))
+                    fma = "fma_half" if self.half and v == self.vectors - 1 else "fma"
                     for i, k in met:
-                        b.emit("fma", acc[i, v], image, weights[k, tap])
+                        b.emit(fma, acc[i, v], image, weights[k, tap])
             while done < tile.rows and tile.row_of(done, tile.kernel_rows - 1) == q:
                 finish(done, self._activated(w, [acc.pop((done, v)) for v in range(self.vectors)]))
                 done += 1

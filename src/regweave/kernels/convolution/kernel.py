@@ -222,10 +222,10 @@ class _Driver:
         b.emit("mov", w.slot("tiles_left"), value)
         b.emit("jump_nonzero", again)
 
-    def _routine(self, outputs: int, vectors: int, edge: bool) -> Routine:
+    def _routine(self, outputs: int, vectors: int, edge: bool, *, half: bool = False) -> Routine:
         if self.tile.kernel_columns:
-            return Column(self.tile, vectors, edge)
-        return Products(self.tile, outputs, vectors, edge)
+            return Column(self.tile, vectors, edge, half)
+        return Products(self.tile, outputs, vectors, edge, half)
 
     def _rows(self, outputs: int) -> None:
         """All blocks of all tile rows of the band, for one channel tile."""
@@ -238,9 +238,11 @@ class _Driver:
         b.emit("mov", value, b.at(strip, StripEntry.block_count.offset))
         b.emit("mov", w.slot("blocks_left"), value)
         b.label(block)
-        kinds: list[Routine] = [
+        kinds = [
             self._routine(outputs, vectors, edge) for vectors in self.tile.vectors for edge in (False, True)
         ]
+        if self.tile.halves:
+            kinds += [self._routine(outputs, vectors, True, half=True) for vectors in self.tile.vectors]
         if self.tile.lagging:
             kinds.append(LaggingRun(self.tile))
         b.emit("mov", value, b.at(r.near, BlockEntry.kind.offset))

@@ -25,7 +25,8 @@ Results = dict[tuple[int, int, int], Variable]
 
 @frozen
 class Products:
-    """Routine: one block of `outputs` filters x `vectors` vectors, at an edge or not.
+    """Routine: one block of `outputs` filters x `vectors` vectors, at an edge or not, the last vector at most
+    half full or not.
 
     Register `near` is the address of the block's entry and stays; slots `base` and `out_base` say where its
     row is read and written, `weights` where its channel tile's weights start, `taps`, `pitch` how the image
@@ -36,10 +37,11 @@ class Products:
     outputs: int
     vectors: int
     edge: bool
+    half: bool = False
 
     @property
     def stem(self) -> str:
-        return f"tile_{self.outputs}_{self.vectors}{'_edge' if self.edge else ''}"
+        return f"tile_{self.outputs}_{self.vectors}{'_half' if self.half else '_edge' if self.edge else ''}"
 
     @property
     def _masked(self) -> bool:
@@ -109,7 +111,7 @@ class Products:
 
             def load(v: int, at: Memory) -> Variable:
                 image = b.vector("image")
-                b.emit("load", image, at + v * size)
+                b.emit("load_half" if self._is_half(v) else "load", image, at + v * size)
                 return image
 
             return load
@@ -123,7 +125,7 @@ class Products:
         def load_masked(v: int, at: Memory) -> Variable:
             image = b.vector("image")
             if not self.tile.at_edge(v, self.vectors):
-                b.emit("load", image, at + v * size)
+                b.emit("load_half" if self._is_half(v) else "load", image, at + v * size)
                 return image
             if v not in held or b.machine.mask_class == "vector":
                 held[v] = b.mask("lanes")
@@ -152,21 +154,21 @@ class Products:
         return row
 
     def _hold_images(self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable]) -> None:
-        b, tile, row = w.b, self.tile, self._rows(w)
+        tile, row = self.tile, self._rows(w)
         images = {(q, v): load(v, row(q)) for q in tile.image_rows for v in range(self.vectors)}
         for k in range(tile.kernel_rows):
             for o in range(self.outputs):
-                once = len(tile.rows_of(k)) * self.vectors == 1
+                once = len(tile.rows_of(k)) * self.vectors == 1 and not self.half
                 weight = self._weight_at(w, k, o) if once else self._weight(w, k, o)
                 for i in tile.rows_of(k):
                     for v in range(self.vectors):
-                        b.emit("fma", acc[o, i, v], images[tile.row_of(i, k), v], weight)
+                        self._multiply(w, v, acc[o, i, v], images[tile.row_of(i, k), v], weight)
 
     def _hold_weights(
         self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], *, held: bool
     ) -> None:
         """Weights in registers, or where they find no room read by each product."""
-        b, tile, row = w.b, self.tile, self._rows(w)
+        tile, row = self.tile, self._rows(w)
         pairs = [(k, o) for k in range(tile.kernel_rows) for o in range(self.outputs)]
         weights = {(k, o): self._weight(w, k, o) if held else self._weight_at(w, k, o) for k, o in pairs}
         for q in tile.image_rows:
@@ -177,11 +179,31 @@ class Products:
                     for i in tile.rows_of(k):
                         if tile.row_of(i, k) == q:
                             for o in range(self.outputs):
-                                b.emit("fma", acc[o, i, v], image, weights[k, o])
+                                self._multiply(w, v, acc[o, i, v], image, weights[k, o])
+
+    def _is_half(self, v: int) -> bool:
+        return self.half and v == self.vectors - 1
+
+    def _multiply(
+        self, w: Workspace, v: int, result: Variable, image: Variable, weight: Variable | Memory
+    ) -> None:
+        """result += image * weight, for vector v of the block."""
+        if not self._is_half(v):
+            w.b.emit("fma", result, image, weight)
+            return
+        if isinstance(weight, Memory):
+            held = w.b.vector("weight")
+            w.b.emit("broadcast_half", held, Memory("m", weight.base, weight.offset))
+            weight = held
+        w.b.emit("fma_half", result, image, weight)
 
     def _weight(self, w: Workspace, k: int, o: int) -> Variable:
         weight = w.b.vector("weight")
-        w.b.emit("broadcast", weight, w.b.at(w.r.walk, 4 * (k * self.outputs + o)))
+        w.b.emit(
+            "broadcast_half" if self._is_half(0) else "broadcast",
+            weight,
+            w.b.at(w.r.walk, 4 * (k * self.outputs + o)),
+        )
         return weight
 
     def _weight_at(self, w: Workspace, k: int, o: int) -> Memory:

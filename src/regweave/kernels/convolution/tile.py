@@ -31,7 +31,8 @@ class ConvTile:
     1). `kernel_columns`: so many of these columns are all there is, written out too (see column); else 0.
     `direct`: the image is read where it is, else only from strips; padding reaches no further than into the
     first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches; `lagging`:
-    and are stored some blocks late (see lagging). `dense`: results of a row lie side by side. `epilogue`
+    and are stored some blocks late (see lagging). `halves`: there are blocks whose last vector is at most
+    half full, and instructions for half vectors. `dense`: results of a row lie side by side. `epilogue`
     follows the bias.
     """
 
@@ -46,6 +47,7 @@ class ConvTile:
     edges: tuple[int, int] = (1, 1)
     stream: bool = False
     lagging: bool = False
+    halves: bool = False
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
@@ -78,6 +80,16 @@ class ConvTile:
     def by_column(self) -> bool:
         """Whether a tap is a column of weights."""
         return self.rows > 1 or self.kernel_columns > 0
+
+    def kind(self, vectors: int, *, edge: bool, half: bool = False) -> int:
+        """The number of a sort of block in the tables."""
+        index = self.vectors.index(vectors)
+        return 2 * len(self.vectors) + index if half and self.halves else 2 * index + edge
+
+    @property
+    def late_kind(self) -> int:
+        """The number of runs that are stored late, in the tables: the last one."""
+        return (3 if self.halves else 2) * len(self.vectors)
 
     def at_edge(self, vector: int, vectors: int) -> bool:
         """Whether padding may reach into that vector of a block at an edge."""

@@ -26,6 +26,7 @@ def x86_table(name: str, lanes: int, clobbers: tuple[str, ...], *, wide: bool) -
         "s": ("dword ptr ", ""),
         "q": ("qword ptr ", ""),
         "d": ("xmmword ptr ", ""),
+        "h": ("ymmword ptr ", ""),
         "w": ("word ptr ", ""),
         "a": ("", ""),
         "b": ("dword ptr ", f"{{1to{lanes}}}" if wide else ""),

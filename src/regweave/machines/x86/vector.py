@@ -205,6 +205,24 @@ def _wide_only() -> tuple[Instruction, ...]:
             "lanes below n, for 0 <= n < 2^31",
         ),
         Instruction(
+            "load_half",
+            (Pattern("d:v from:h", "vmovups %=0:y, %1", latency=7, throughput=0.5),),
+            None,
+            "lower half of d = memory, upper half 0",
+        ),
+        Instruction(
+            "broadcast_half",
+            (Pattern("d:v from:s", "vbroadcastss %=0:y, %1", latency=7, throughput=0.5),),
+            None,
+            "every lane of the lower half = one element of memory, upper half 0",
+        ),
+        Instruction(
+            "fma_half",
+            (Pattern("d:v a:v b:v", "vfmadd231ps %+0:y, %1:y, %2:y", latency=4, throughput=0.5),),
+            None,
+            "lower half of d = a * b + d, one rounding; upper half 0",
+        ),
+        Instruction(
             "load_mask",
             (Pattern("d:k from:w", "kmovw %=0, %1", latency=8),),
             None,
