@@ -214,7 +214,7 @@ def test_every_entry_computes_its_meaning(machine: VectorMachine) -> None:
 
 
 def test_both_machines_have_the_same_vocabulary() -> None:
-    """Only AVX-512 has `fraction` as one instruction, half vectors and some picks; generators ask for them."""
+    """Only AVX-512 has `fraction` as one instruction, half vectors and some picks; generators ask first."""
     wide_picks, narrow_picks = set(AVX512_PICKS.entries), set(AVX2_PICKS.entries)
     assert set(AVX512.table) - set(AVX2.table) - wide_picks == {
         "broadcast_half",
