@@ -24,26 +24,41 @@ def matrix(rng, rows, depth, dtype):
     return found
 
 
+def check(rng, machine, dtype, m, n, depth):
+    """One product against NumPy's."""
+    product = block_product(machine, dtype, columns=n)
+    a, b = matrix(rng, m, depth, TYPES[dtype]), matrix(rng, n, depth, TYPES[dtype])
+    c = np.zeros((m, n), np.int32 if dtype == "i8" else np.float32)
+    grid = (-(-m // product.rows), -(-n // product.columns), 1)
+    run = emulator.run(
+        product_kernel(product), grid=grid, arguments=product_arguments(a, b, c), unwritten=["c"]
+    )
+    assert run.unwritten["c"] == 0
+    exact = a.astype(np.float64) @ b.T.astype(np.float64)
+    if dtype == "i8":
+        np.testing.assert_array_equal(c, exact)
+    else:
+        # each of the sum's roundings is half a unit of what was added up so far, at most
+        size = np.abs(a.astype(np.float64)) @ np.abs(b.T.astype(np.float64))
+        assert (np.abs(c - exact) <= depth * 2.0**-24 * size + 1e-30).all()
+
+
 @pytest.mark.parametrize("machine", ["gfx906", "gfx90a", "gfx942"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_the_products_are_numpys(machine, dtype):
     rng = np.random.default_rng(1)
     for m, n, depth in SIZES:
-        product = block_product(machine, dtype, columns=n)
-        a, b = matrix(rng, m, depth, TYPES[dtype]), matrix(rng, n, depth, TYPES[dtype])
-        c = np.zeros((m, n), np.int32 if dtype == "i8" else np.float32)
-        grid = (-(-m // product.rows), -(-n // product.columns), 1)
-        run = emulator.run(
-            product_kernel(product), grid=grid, arguments=product_arguments(a, b, c), unwritten=["c"]
-        )
-        assert run.unwritten["c"] == 0
-        exact = a.astype(np.float64) @ b.T.astype(np.float64)
-        if dtype == "i8":
-            np.testing.assert_array_equal(c, exact)
-        else:
-            # each of the sum's roundings is half a unit of what was added up so far, at most
-            size = np.abs(a.astype(np.float64)) @ np.abs(b.T.astype(np.float64))
-            assert (np.abs(c - exact) <= depth * 2.0**-24 * size + 1e-30).all()
+        check(rng, machine, dtype, m, n, depth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["gfx906", "gfx90a", "gfx942"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_random_sizes(machine, dtype):
+    rng = np.random.default_rng(11)
+    for _ in range(25):
+        m, n, depth = (int(rng.integers(1, most)) for most in (300, 200, 150))
+        check(rng, machine, dtype, m, n, depth)
 
 
 def test_rows_may_lie_apart_and_neighbours_are_not_touched():
