@@ -3,6 +3,7 @@ syntax."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -123,3 +124,36 @@ def test_a_part_lies_inside_its_tuple():
         b.emit_template("v_pk_mov %=0.3:4, 0", quad)
     with pytest.raises(AssemblyError, match="beyond the operand's registers"):
         b.emit_template("v_pk_mov %=0.3:1, 0", quad)
+
+
+def test_a_nearly_full_file_of_tuples_is_filled(monkeypatch):
+    def crowded(seed: int) -> Builder:
+        choose = random.Random(seed)
+        b = Builder(WAVE, name="k", arguments=("x", "out"))
+        living, held = [], 0
+        for number in range(14):
+            if living and (choose.random() < 0.5 or held >= 15):
+                v = living.pop(choose.randrange(len(living)))
+                b.emit_template("global_store %0, %1.0", b["out"], v) if v.count > 1 else b.emit(
+                    "store", b.at("out"), v
+                )
+                held -= v.count
+            count = choose.choice((1, 2, 2, 4, 6))
+            if held + count <= 16:
+                living.append(b.vector(f"x{number}", count=count))
+                b.emit_template("v_mov_b32 %=0, 1", living[-1])
+                held += count
+        for v in living:
+            b.emit_template("global_store %0, %1", b["out"], v)
+        return b
+
+    for seed in range(60):
+        prove(crowded(seed).finish())
+    monkeypatch.setattr("regweave.assembly.allocation.search", lambda *_, **__: None)
+    refused = 0
+    for seed in range(60):
+        try:
+            crowded(seed).finish()
+        except RegisterError:
+            refused += 1
+    assert refused

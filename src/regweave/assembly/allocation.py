@@ -9,6 +9,7 @@ first (see `searching`). Only then registers have run out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from regweave.assembly.colouring import Registers, Stuck, colour, hardest_first, interfere
@@ -42,7 +43,12 @@ def allocate(program: Program, flow: Flow) -> tuple[Program, Flow, Registers]:
                     with suppress(Stuck):
                         return finer, again, colour(finer, finer_interference, order)
                 program, flow, interference = finer, again, finer_interference
-            registers = search(program, interference, interference.order, {}, patient=True)
-            if registers is not None:
-                return program, flow, registers
+            for order in (interference.order, _largest_first(program, interference.order)):
+                registers = search(program, interference, order, {}, patient=True)
+                if registers is not None:
+                    return program, flow, registers
         raise register_error(program, flow, stuck, pressure) from None
+
+
+def _largest_first(program: Program, order: Sequence[int]) -> list[int]:
+    return sorted(order, key=lambda v: -program.variables[v].count)
