@@ -14,7 +14,7 @@ from regweave.convolution import Conv2d, DenseConvolution
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, SizedOperator, unsupported_reason
 from regweave.engine.natives import Natives
 from regweave.errors import DeviceError, UnsupportedError
-from regweave.graphs import find_pieces, read_model
+from regweave.graphs import find_convolutions, find_pieces, read_model
 from regweave.machines.x86 import detect
 from regweave.operators import HardSigmoid, Relu
 
@@ -59,7 +59,7 @@ def scale(filters=6):
 
 def test_a_convolution_holds_its_affine_work_and_activations():
     behind = [("Mul", {}, scale()), ("Add", {}, scale()), ("Relu", {}, None), ("HardSigmoid", {}, None)]
-    (piece,) = find_pieces(read_model(conv_model(behind=behind, pads=[1, 1, 1, 1])))
+    (piece,) = find_convolutions(read_model(conv_model(behind=behind, pads=[1, 1, 1, 1])))
     assert (piece.kind, piece.nodes) == ("convolution", ("conv", "n0", "n1", "n2", "n3"))
     assert [type(op) for op in piece.layer.epilogue] == [Relu, HardSigmoid]
     assert piece.layer.bias is not None
@@ -67,7 +67,9 @@ def test_a_convolution_holds_its_affine_work_and_activations():
 
 def test_work_that_reads_another_vector_behind_an_activation_stays_outside():
     behind = [("Relu", {}, None), ("Mul", {}, scale()), ("Relu", {}, None)]
-    convolution, rest = find_pieces(read_model(conv_model(behind=behind)))
+    model = read_model(conv_model(behind=behind))
+    (convolution,) = find_convolutions(model)
+    (rest,) = find_pieces(model, [convolution])
     assert convolution.nodes == ("conv", "n0")
     assert rest.nodes == ("n1", "n2")
 
@@ -80,7 +82,7 @@ def test_work_that_reads_another_vector_behind_an_activation_stays_outside():
     ],
 )
 def test_what_is_no_convolution_of_ours(change):
-    assert all(piece.kind != "convolution" for piece in find_pieces(read_model(conv_model(**change))))
+    assert find_convolutions(read_model(conv_model(**change))) == ()
 
 
 SETTINGS = [
@@ -100,7 +102,7 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_native_convolutions_equal_onnxruntimes(settings, threads):
     model = conv_model(behind=[("Relu", {}, None)], **settings)
-    (piece,) = find_pieces(read_model(model))
+    (piece,) = find_convolutions(read_model(model))
     native = Natives(detect(), threads, 0).build(piece, "Piece")
     assert isinstance(native.operator, SizedOperator)
     channels = settings.get("channels", 5)
@@ -136,7 +138,7 @@ def session_of(operator, threads=1):
 
 @needs_kernels
 def test_values_that_a_transform_would_spread_take_the_other_kernel():
-    (piece,) = find_pieces(read_model(conv_model(pads=[1, 1, 1, 1])))
+    (piece,) = find_convolutions(read_model(conv_model(pads=[1, 1, 1, 1])))
     session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
     x = np.random.default_rng(0).standard_normal((1, 5, 24, 20)).astype(np.float32)
     x[0, 2, 7, 7] = np.inf
@@ -147,7 +149,7 @@ def test_values_that_a_transform_would_spread_take_the_other_kernel():
 
 @needs_kernels
 def test_an_image_that_does_not_fit_is_an_error_with_the_reason():
-    (piece,) = find_pieces(read_model(conv_model()))
+    (piece,) = find_convolutions(read_model(conv_model()))
     session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
     for shape, words in (((1, 4, 9, 9), "4 channels"), ((1, 5, 2, 9), "height")):
         with pytest.raises(DeviceError, match=words):
@@ -157,7 +159,7 @@ def test_an_image_that_does_not_fit_is_an_error_with_the_reason():
 
 @needs_kernels
 def test_calls_at_once_do_not_share_scratch():
-    (piece,) = find_pieces(read_model(conv_model(channels=40, filters=8, pads=[1, 1, 1, 1])))
+    (piece,) = find_convolutions(read_model(conv_model(channels=40, filters=8, pads=[1, 1, 1, 1])))
     session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
     images = [np.full((1, 40, 40, 60), value, np.float32) for value in range(1, 5)]
     expected = [session.run(None, {"x": x})[0] for x in images]
@@ -183,6 +185,12 @@ def test_a_model_of_convolutions_is_fused_and_its_report_says_so():
     (entry,) = [piece for piece in fused.report.to_dict()["others"] if piece["kind"] == "convolution"]
     assert tuple(entry["nodes"]) == ("conv",)
     assert "3x3, 24 -> 24 channels" in entry["reason"] or "no gain" in entry["reason"]
+
+
+@needs_kernels
+def test_a_convolution_can_be_kept_out_by_name():
+    fused = regweave.fuse(conv_model(channels=24, filters=24, size=(60, 60)), threads=1, apart=["conv"])
+    assert fused.report.to_dict()["others"] == []
 
 
 @needs_kernels

@@ -11,7 +11,7 @@ from regweave.devices.onnxruntime import unsupported_reason
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
-from regweave.graphs import find_candidates, find_pieces, read_model
+from regweave.graphs import find_candidates, find_convolutions, find_pieces, read_model
 from regweave.machines.x86 import AVX2, AVX512, detect, supports
 
 pytestmark = pytest.mark.skipif(
@@ -62,6 +62,7 @@ def check(seed: int, machine, run) -> int:
     proto, width = random_model(seed)
     model = read_model(proto, {"batch": 2, "height": 9, "width": 10})
     chains = [piece for piece in find_candidates(model) if piece.refusal is None]
+    chains = [*chains, *find_convolutions(model, chains)]
     pieces = [*chains, *find_pieces(model, chains)]
     natives = Natives(machine, 1 + seed % 2, block_size())
     with Workshop() as shop:

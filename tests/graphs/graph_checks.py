@@ -20,6 +20,7 @@ from regweave.graphs import (
     Model,
     Piece,
     find_candidates,
+    find_convolutions,
     find_pieces,
     read_model,
     replace_pieces,
@@ -139,6 +140,7 @@ def run_model(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.
 def all_pieces(model: Model, **named: object) -> tuple[Piece, ...]:
     """Every piece of a model that can be built: chains, then singles and runs in what they leave."""
     chains = tuple(piece for piece in find_candidates(model, **named) if piece.refusal is None)
+    chains = (*chains, *find_convolutions(model, chains))
     return (*chains, *find_pieces(model, chains))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from regweave.cascades import Costs, estimate, host_costs, traffic
 from regweave.convolution.choice import transforms
 from regweave.engine.attribution import Names
-from regweave.graphs import Link, Model, Piece, find_candidates, find_pieces
+from regweave.graphs import Link, Model, Piece, find_candidates, find_convolutions, find_pieces
 from regweave.kernels import chain_plan, operation_counts
 from regweave.machines.x86 import detect
 from regweave.operators import (
@@ -117,21 +117,28 @@ def proposed_chains(
 def proposed_rest(
     model: Model, chains: Sequence[Piece], apart: Iterable[str], threads: int, alive: Names
 ) -> list[Proposal]:
-    """Single products and element-wise runs in what the chosen chains leave.
+    """Convolutions, single products and element-wise runs in what the chosen chains leave.
 
     `alive` are the nodes that onnxruntime's optimiser leaves standing. What it makes something better of (a
     layer norm, say) is not proposed: one node taken out would cost the whole of it.
     """
     kept = set(apart)
-    proposals = []
-    for piece in find_pieces(model, chains):
-        trimmed = _trimmed(model, piece) if piece.kind == "elementwise" else piece
-        if trimmed is None or kept & set(trimmed.nodes) or not _stands(model, trimmed, alive):
-            continue
-        proposal = _predicted(model, trimmed, threads)
-        if proposal.before - proposal.after > LEAST_GAIN:
-            proposals.append(proposal)
-    return proposals
+
+    def proposed(pieces: Iterable[Piece]) -> list[Proposal]:
+        found = []
+        for piece in pieces:
+            trimmed = _trimmed(model, piece) if piece.kind == "elementwise" else piece
+            if trimmed is None or kept & set(trimmed.nodes) or not _stands(model, trimmed, alive):
+                continue
+            proposal = _predicted(model, trimmed, threads)
+            if proposal.before - proposal.after > LEAST_GAIN:
+                found.append(proposal)
+        return found
+
+    # activations behind convolutions that stay in onnxruntime are runs of their own
+    convolutions = proposed(find_convolutions(model, chains))
+    taken = [*chains, *(proposal.piece for proposal in convolutions)]
+    return [*convolutions, *proposed(find_pieces(model, taken))]
 
 
 def _stands(model: Model, piece: Piece, alive: Names) -> bool:

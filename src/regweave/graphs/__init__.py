@@ -2,14 +2,16 @@
 
     model = read_model("recogniser.onnx", dims={"width": 320})
     chains = [piece for piece in find_candidates(model) if piece.refusal is None]
+    chains += find_convolutions(model, chains)
     rewritten = replace_pieces(model, [*chains, *find_pieces(model, chains)])
 
 Nothing here knows hardware or runs a model: `read_model` imports and checks, `find_candidates` answers
-which products follow one another and why others do not, `find_pieces` divides the rest, `replace_pieces`
-writes the model in which each piece is one node.
+which products follow one another and why others do not, `find_convolutions` those that are more than a
+product, `find_pieces` divides the rest, `replace_pieces` writes the model in which each piece is one node.
 """
 
 from regweave.graphs.candidates import find_candidates
+from regweave.graphs.convolutions import find_convolutions
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Axis, Link, Piece, Rest
 from regweave.graphs.reading import read_model
@@ -23,6 +25,7 @@ __all__ = [
     "Piece",
     "Rest",
     "find_candidates",
+    "find_convolutions",
     "find_pieces",
     "read_model",
     "replace_pieces",

@@ -9,7 +9,7 @@ not found here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 
 import numpy as np
 import onnx
@@ -31,9 +31,13 @@ _PADDINGS = {"NOTSET": None, "VALID": "valid", "SAME_UPPER": "same_upper", "SAME
 _RANK = 4
 
 
-def find_convolutions(scout: Scout, taken: Set[str]) -> tuple[Piece, ...]:
-    """The convolutions in nodes that are not `taken`, in the order of the model."""
-    model, taken = scout.model, set(taken)
+def find_convolutions(model: Model, chosen: Iterable[Piece] = ()) -> tuple[Piece, ...]:
+    """Convolutions with the work that they hold, in nodes that `chosen` leaves free, in the model's order.
+
+    Give those that are wanted to `find_pieces` among what is chosen: it may want the work of the others.
+    """
+    scout = Scout(model)
+    taken = {name for piece in chosen if piece.refusal is None for name in piece.nodes}
     if model.opset < OLDEST_OPSET:
         return ()
     found = []

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from regweave.errors import InputError, nearest_names
+from regweave.graphs.convolutions import recognise_window
 from regweave.graphs.pieces import Link
 from regweave.graphs.products import PRODUCTS, Product, Refusal
 from regweave.graphs.walks import Scout, Walk, describe, trimmed
@@ -54,17 +55,18 @@ def checked_apart(scout: Scout, apart: Iterable[str] | None) -> frozenset[str]:
 
 
 def check_apart(scout: Scout, kept: frozenset[str], ends: dict[str, Walk]) -> None:
-    """Every name in `apart` must keep something apart, or be a product."""
+    """Every name in `apart` must keep something apart, or be a product or a convolution."""
     opened = {
         name for walk in ends.values() if walk.reason == ON_REQUEST for s in walk.steps for name in s.nodes
     }
     for name in sorted(kept):
         node = scout.model.nodes[scout.model.positions[name]]
-        if name not in opened and scout.product(scout.model.positions[name]) is None:
+        product = scout.product(scout.model.positions[name])
+        if name not in opened and product is None and recognise_window(scout.model, node) is None:
             raise InputError(
                 f"{describe(node)} is neither a product nor between two that could be fused",
                 where="apart",
-                expected="a product, or a node between two products of a chain",
+                expected="a product, a convolution, or a node between two products of a chain",
             )
 
 

@@ -1,4 +1,4 @@
-"""The rest of a model that could run natively: single products, convolutions, runs of element-wise work.
+"""The rest of a model that could run natively: single products, and runs of element-wise work.
 
 Once the chains are chosen, `find_pieces` divides what is left, so that no node is in two pieces. Whether any
 of these pays is for the engine to decide: it knows what a call costs.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from regweave.graphs.convolutions import find_convolutions
 from regweave.graphs.cursor import Cursor
 from regweave.graphs.folding import has_work
 from regweave.graphs.formation import make_piece
@@ -21,8 +20,7 @@ from regweave.graphs.walks import OLDEST_OPSET, Scout, trimmed
 
 
 def find_pieces(model: Model, chosen: Iterable[Piece] = ()) -> tuple[Piece, ...]:
-    """Single products and convolutions with the work behind them, and element-wise runs, in the nodes that
-    `chosen` leaves free.
+    """Single products with the work behind them, and element-wise runs, in nodes that `chosen` leaves free.
 
     Refused pieces in `chosen` take no nodes. In the order of the model.
     """
@@ -34,9 +32,6 @@ def find_pieces(model: Model, chosen: Iterable[Piece] = ()) -> tuple[Piece, ...]
         if isinstance(product, Product) and product.node not in taken:
             found.append(_single(scout, product, taken))
             taken.update(found[-1].nodes)
-    for convolution in find_convolutions(scout, taken):
-        found.append(convolution)
-        taken.update(convolution.nodes)
     if model.opset >= OLDEST_OPSET:
         for index, node in enumerate(model.nodes):
             run = None if node.name in taken else _run(scout, index, taken)
