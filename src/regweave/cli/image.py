@@ -53,8 +53,9 @@ def image_command(
         PNG, JPEG, TIFF, WebP, BMP; grey or colour, 8 or 16 bits; alpha is kept as it is.
     op:
         grey, grey709, sepia, ycbcr, rgb (back from ycbcr), invert, swap (red and blue), pca (the image's own
-        principal components); the banks gabor and dct8; or a file with a matrix: .npy, or text with one row per line, as many columns as the image has
-        channels or one more for a constant. Colours are taken as they are stored (sRGB values).
+        principal components); the banks gabor and dct8; or a file with a matrix: .npy, or text with one row
+        per line, as many columns as the image has channels or one more for a constant. Colours are taken as
+        they are stored (sRGB values).
     out:
         The file to write. Of more than three results per pixel: .npy and .tif hold the numbers, -{}.png is
         one picture per plane, .png or .jpg a contact sheet.
