@@ -35,6 +35,12 @@ def test_the_example_of_seams_runs(capsys):
     assert "__shfl_sync" in names["code"]
 
 
+def test_the_example_of_images_runs(capsys):
+    example = next(block for block in PYTHON if "regweave.Conv2d" in block)
+    exec(compile(example, "README.md", "exec"), {})
+    assert "(1, 16, 240, 320) (480, 640, 1)" in capsys.readouterr().out
+
+
 @pytest.mark.models
 def test_the_model_example_runs(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
