@@ -161,7 +161,7 @@ def test_lds_under_way_at_a_barrier():
          "ds_write_b32 v2, v0", "another wave read in 'ds_read_b32 v3, v1'"),
         ("v_mov_b32 v2, 0\nv_cmp_eq_u32 vcc, 0, v0\ns_and_saveexec_b64 s[8:9], vcc\nds_write_b32 v2, v0\n"
          "s_mov_b64 exec, s[8:9]\ns_waitcnt lgkmcnt(0)\ns_barrier\nds_read_b32 v3, v2\n"
-         "v_cmp_eq_u32 vcc, 0, v0\ns_and_saveexec_b64 s[8:9], vcc\nds_write_b32 v2, v0",
+         "v_cmp_eq_u32 vcc, 64, v0\ns_and_saveexec_b64 s[8:9], vcc\nds_write_b32 v2, v0",
          "writes byte 0 of LDS, which another wave read"),
         # two waves write one place in one instruction
         ("v_and_b32 v2, 0xff, v1\nds_write_b32 v2, v2", "which another wave writes in 'ds_write_b32 v2, v2'"),
