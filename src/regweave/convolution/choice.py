@@ -37,6 +37,8 @@ _MOST_ROWS = 8
 #: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
 #: products that are written out, at most.
 _MOST_COLUMNS, _MOST_COLUMN_ROWS, _MOST_PRODUCTS = 7, 16, 600
+#: Cycles for a vector of a line that goes to a strip.
+_FILL = 4
 #: Weights from which on loads that wait for stores cost more than storing late.
 _LATE_WEIGHTS = 16
 #: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
@@ -334,18 +336,25 @@ def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int 
 def _band_rows(
     c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int, threads: int
 ) -> int:
-    """Output rows of a band: as many as the budget allows, yet two bands for each thread at least."""
+    """Output rows of a band, within the budget, and such that each thread gets two bands at least.
+
+    The last band ends with the image and does some rows again; each band rearranges rows that the one before
+    had as well. What costs least of both is taken.
+    """
     budget, out_rows = _budget(c), c.vertical.outputs
     strips = -(-c.horizontal.outputs // columns)
     units = c.batch * c.groups * strips
-    band = rows
-    while band + rows <= out_rows:
-        if _strip_bytes(c, machine, form, columns, band + rows) > budget:
+    most = rows
+    while most + rows <= out_rows:
+        if _strip_bytes(c, machine, form, columns, most + rows) > budget:
             break
-        if threads > 1 and units * -(-out_rows // (band + rows)) < 2 * threads:
+        if threads > 1 and units * -(-out_rows // (most + rows)) < 2 * threads:
             break
-        band += rows
-    bands = -(-out_rows // band)
-    each = -(-out_rows // bands)
-    even = -(-each // rows) * rows
-    return even if even <= out_rows else band
+        most += rows
+    row_cycles = c.group_filters * c.vertical.kernel * c.horizontal.kernel
+    line_cycles = _FILL * c.horizontal.stride
+
+    def cycles(band: int) -> int:
+        return -(-out_rows // band) * (band * row_cycles + strip_lines(c, form, band) * line_cycles)
+
+    return min(range(most, 0, -rows), key=cycles)
