@@ -55,3 +55,16 @@ def test_reasons_are_of_instructions_that_there_are():
     tables = [make_table(name) for name in TARGETS]
     assert all(any(name in table for table in tables) for name in WITHOUT)
     assert not WITHOUT.keys() & all_meanings().keys()
+
+
+def test_numbers_in_both_halves_of_a_pair():
+    """0 and -1 are the same however the machine makes a pair of them; of others that is not documented."""
+    machine = TARGETS["gfx90a"]
+    for number in ("0", "-1"):
+        program = program_of([f"v_pk_mov_b32 v[8:9], {number}, {number}"], machine)
+        assert prepare(program, program.steps[0]) is not None
+    program = program_of(["v_pk_mul_f32 v[8:9], v[2:3], 2.0 op_sel_hi:[1,0]"], machine)
+    assert prepare(program, program.steps[0]) is not None
+    program = program_of(["v_pk_mul_f32 v[8:9], v[2:3], 2.0"], machine)
+    with pytest.raises(UnsupportedError, match="the high half gets is not documented"):
+        prepare(program, program.steps[0])

@@ -125,12 +125,14 @@ def make_source(program: Program, step: Step, position: int, kind: str) -> Sourc
 
 def _number_words(step: Step, operand: Operand, kind: str, index: int) -> list[Source]:
     if kind in ("2f32", "2b32"):
-        if _halves(step, index, 1) != (0, 0) and number_bits(operand.text, "f32"):
+        bits = number_bits(operand.text, "f32")
+        # repeated or extended by their sign, 0 and -1 are the same in both halves
+        if _halves(step, index, 1) != (0, 0) and bits not in (0, 0xFFFFFFFF):
             raise UnsupportedError(
                 f"{step} takes a number for both halves of a pair: what the high half gets is not documented",
                 fix="move it to registers first, or let op_sel_hi choose the low half",
             )
-        kind = kind[1:]
+        return [lambda c, array=np.full((1, 1), bits, np.uint32): array] * 2
     single = {"mix": "f32", "2f16": "f16", "2u16": "u32", "2i16": "u32"}.get(kind, kind)
     if kind == "mix" and _halves(step, index, 0)[1]:
         single = "f16"
