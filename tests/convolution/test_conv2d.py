@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import mmap
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -262,6 +263,43 @@ def test_a_layer_serves_many_shapes():
         x = image_of((1, 3, size, 2 * size), size)
         close(layer(x), layer.convolution(x.shape), x, w)
     assert layer(np.zeros((0, 3, 8, 8), np.float32)).shape == (0, 6, 8, 8)
+
+
+def test_repeated_calls_look_at_what_they_are_given():
+    """The second call of a layer is a short one where nothing but the numbers changed."""
+    w, shape = image_of((1, 1, 3, 3), 1), (1, 1, 1500, 1504)  # 9 MB, past the caches
+    layer = Conv2d(w, padding=1, threads=1)
+    c = layer.convolution(shape)
+    images = [image_of(shape, seed) for seed in range(3)]
+    results = [layer(x) for x in images]
+    for x, y in zip(images, results, strict=True):
+        close(y, c, x, w)
+    aligned = results[0]
+    raw = np.empty(aligned.size + 1, np.float32)
+    elsewhere = raw[1:].reshape(aligned.shape)  # contiguous, but not where lines begin
+    assert layer(images[1], out=aligned) is aligned
+    assert layer(images[2], out=elsewhere) is elsewhere
+    np.testing.assert_array_equal(elsewhere, results[2])
+    x = images[1].copy()
+    layer(x, out=x)
+    np.testing.assert_array_equal(x, results[1])
+    aligned.flags.writeable = False
+    with pytest.raises(InputError, match="read-only"):
+        layer(images[0], out=aligned)
+    with pytest.raises(InputError):
+        layer(images[0].astype(np.float64), out=elsewhere)
+    w[...] = 0  # the weights were packed when the layer was made
+    np.testing.assert_array_equal(layer(images[2]), results[2])
+
+
+def test_one_layer_in_many_threads():
+    w = image_of((8, 6, 3, 3), 1)
+    layer = Conv2d(w, padding=1, threads=2)
+    images = [image_of((1, 6, 40 + seed % 3, 70), seed) for seed in range(24)]
+    expected = [layer(x) for x in images]
+    with ThreadPoolExecutor(6) as pool:
+        for result, wanted in zip(pool.map(layer, images), expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
 
 
 def test_torch_tensors():
