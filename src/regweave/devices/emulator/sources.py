@@ -132,7 +132,8 @@ def _number_words(step: Step, operand: Operand, kind: str, index: int) -> list[S
                 f"{step} takes a number for both halves of a pair: what the high half gets is not documented",
                 fix="move it to registers first, or let op_sel_hi choose the low half",
             )
-        return [lambda c, array=np.full((1, 1), bits, np.uint32): array] * 2
+        both = np.full((1, 1), bits, np.uint32)
+        return [lambda c: both] * 2
     single = {"mix": "f32", "2f16": "f16", "2u16": "u32", "2i16": "u32"}.get(kind, kind)
     if kind == "mix" and _halves(step, index, 0)[1]:
         single = "f16"
