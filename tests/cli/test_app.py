@@ -73,7 +73,7 @@ def test_version(capfd):
         ["fuse", "model.onnx", "--threads", "two"],
         ["fuse", "model.onnx", "--no-such-flag"],
         ["bench"],
-        ["bench", "conv"],
+        ["bench", "convs"],
         ["rearrange", "mma.m16n8k8.tf32:C"],
         ["doctor", "surplus"],
     ],
