@@ -210,12 +210,12 @@ def test_any_strategy_can_be_forced_by_name(name):
 
 
 def test_what_nothing_can_do_is_refused_for_the_reason_of_memory():
-    """Words that two warps exchange by no rule: shuffles cannot, and no addresses are free of conflicts."""
-    held = np.arange(64).reshape(64, 1)
-    wanted = np.random.default_rng(0).permutation(64).reshape(64, 1)
-    plan = rearrange(Layout("s", (1, 64), "f32", held), Layout("d", (1, 64), "f32", wanted), SM_80)
+    """Four-bit numbers that two warps exchange by no rule: a byte is the least that memory moves."""
+    held = np.arange(512).reshape(64, 8)
+    wanted = np.random.default_rng(0).permutation(512).reshape(64, 8)
+    plan = rearrange(Layout("s", (1, 512), "s4", held), Layout("d", (1, 512), "s4", wanted), SM_80)
     assert plan.strategy == "refuse"
-    assert "bank conflicts remain" in plan.chosen.reason
+    assert "parts of bytes" in plan.chosen.reason
 
 
 def test_refusing_gives_no_code():

@@ -1,17 +1,16 @@
 """Packed look-ups: the answers of all lanes in 32-bit constants that the lane's number rotates into place.
 
 Sixteen answers of two bits fill a word, so 2, 0, 1, 2 is `rotate_right(0x92929292, lane << 1)` modulo 4.
-Where one word is too short, a lane bit chooses between two: 64 lanes with one bit each are
+Where one word is too short, lane bits choose among several: 64 lanes with one bit each are
 
     rotate_right(lane & 32 ? 0x00f00000 : 0x00001234, lane) & 1
 
-Wider answers are put together from several look-ups. One of one bit per result bit fits any table of up to 64
-lanes.
+Wider answers are put together from several look-ups. One of one bit per result bit fits any table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from regweave.rearrangement.expressions.nodes import LANE, Binary, Constant, Expression, Select
 from regweave.rearrangement.expressions.tables import Table
@@ -20,17 +19,18 @@ _WIDTHS = (1, 2, 4, 8, 16)
 
 
 def packed_lookups(table: Table) -> Iterator[Expression]:
-    """Expressions of this kind that compute `table`; none for a period of more than 64 lanes."""
+    """Expressions of this kind that compute `table`."""
     bits = max(table.mask.bit_length(), 1)
     tried: set[int] = set()
-    for words in (1, 2):
+    needed = max(table.period // 32, 2)  # one bit for each lane
+    for words in (1, 2) if needed == 2 else (needed,):
         fitting = [width for width in _WIDTHS if width * table.period <= 32 * words]
         if fitting:
             # the narrowest field that needs no more look-ups than the widest that fits, and a plain rotation
             fewest = -(-bits // fitting[-1])
             tried |= {next(width for width in fitting if -(-bits // width) == fewest), fitting[0]}
     for width in sorted(tried):
-        words = 1 if width * table.period <= 32 else 2
+        words = max(width * table.period // 32, 1)
         yield _lookup(table, width, table.fields(width, words))
 
 
@@ -47,11 +47,20 @@ def _lookup(table: Table, width: int, fields: dict[int, tuple[int, ...]]) -> Exp
     for place, packed in fields.items():
         # rotated left by its place beforehand, the field arrives where it belongs
         ready = [Constant((word << place | word >> (32 - place)) & 0xFFFFFFFF) for word in packed]
-        word = ready[0] if len(set(ready)) == 1 else Select(LANE, 32 // width, ready[1], ready[0])
-        term: Expression = Binary("rotate_right", word, amount)
+        term: Expression = Binary("rotate_right", _chosen(ready, 32 // width), amount)
         kept = ((1 << width) - 1) << place
         if table.mask & ~kept:
             term = Binary("and", term, Constant(kept))
         total = term if total is None else Binary("or", total, term)
     assert total is not None
     return total
+
+
+def _chosen(words: Sequence[Expression], bit: int) -> Expression:
+    """The word of each lane: bit `bit` of its number and those above it say which."""
+    if len(set(words)) == 1:
+        return words[0]
+    return _chosen([
+        odd if even == odd else Select(LANE, bit, odd, even)
+        for even, odd in zip(words[::2], words[1::2], strict=True)
+    ], 2 * bit)  # fmt: skip

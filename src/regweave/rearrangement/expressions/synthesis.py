@@ -12,8 +12,7 @@ value;
 - two of the values above combined.
 
 The cheapest under the machine's costs wins, plain arithmetic before choices and look-ups. Every candidate is
-compared with the table on every lane before it may win. A look-up per result bit fits any table of up to 64
-lanes.
+compared with the table on every lane before it may win. A look-up per result bit fits any table.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.errors import UnsupportedError
 from regweave.machines.gpu import StepCosts
 from regweave.rearrangement.expressions.choices import chosen_constants
 from regweave.rearrangement.expressions.lookups import packed_lookups
@@ -57,8 +55,7 @@ def synthesise(
 ) -> Expression:
     """The cheapest expression equal to `values[lane]` in every lane that cares, on the bits of `mask`.
 
-    `known` lists expressions that are computed anyway and cost nothing; the first few are used. Raises
-    UnsupportedError for more than 64 lanes where no arithmetic fits.
+    `known` lists expressions that are computed anyway and cost nothing; the first few are used.
     """
     return _synthesise(tuple(values), mask, costs, tuple(known[:_MOST_KNOWN]))
 
@@ -98,8 +95,7 @@ def _synthesise(
         consider(packed_lookups(table))
         if reached:
             consider(_pairs(table, pool, pool_values))
-    if best is None:
-        raise UnsupportedError(f"no index expression for a table of {len(values)} lanes", where=str(values))
+    assert best is not None, f"a look-up per bit fits {values}"
     return best[1]
 
 

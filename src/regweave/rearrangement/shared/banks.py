@@ -46,14 +46,19 @@ def conflict_free(addresses: NDArray[np.int64], size: int, machine: WarpMachine,
     return bool((last[bank] == place).all())
 
 
+def phase_numbers(threads: int, machine: WarpMachine, access: str, size: int) -> NDArray[np.int64]:
+    """The phase in which each thread is served by an access of `size` bytes, those of all warps counted."""
+    phases = np.asarray(_phases(machine.lanes, machine.shared_phase(access, size)))
+    different, number = np.unique(phases, return_inverse=True)
+    thread = np.arange(threads)
+    return number[thread % machine.lanes] + thread // machine.lanes * len(different)
+
+
 def _served(
     addresses: NDArray[np.int64], size: int, machine: WarpMachine, access: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Banks, counted through all phases of all accesses, places, and how many banks a phase has."""
-    phases = np.asarray(_phases(machine.lanes, machine.shared_phase(access, size)))
-    different, number = np.unique(phases, return_inverse=True)
-    threads = np.arange(addresses.shape[1])
-    phase = number[threads % machine.lanes] + threads // machine.lanes * len(different)
+    phase = phase_numbers(addresses.shape[1], machine, access, size)
     wide = max(size, 4)
     slots = machine.shared_banks * 4 // wide
     place = addresses // wide
@@ -68,9 +73,13 @@ def bank_conflicts(program: Program, machine: WarpMachine) -> int:
     run_program(program, np.zeros((threads, program.source.words), dtype=np.uint32), accesses=found)
     total = 0
     for access in found:
-        addresses = np.full(threads, access.addresses[0])  # lanes that sit out need nothing of their own
+        kind = "store" if access.store else "load"
+        phases = phase_numbers(threads, machine, kind, access.bytes)
+        # lanes that sit out need nothing of their own
+        first = dict(zip(phases[access.lanes][::-1].tolist(), access.addresses[::-1].tolist(), strict=True))
+        addresses = np.array([first.get(phase, 0) for phase in phases.tolist()])
         addresses[access.lanes] = access.addresses
-        total += conflicts(addresses[None], access.bytes, machine, "store" if access.store else "load")
+        total += conflicts(addresses[None], access.bytes, machine, kind)
     return total
 
 

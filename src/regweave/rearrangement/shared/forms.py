@@ -32,6 +32,7 @@ from regweave.rearrangement.networks.assembling import Held, assemble
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.addressing import lower_addresses
+from regweave.rearrangement.shared.coloured import coloured_passage
 from regweave.rearrangement.shared.matrix_rows import MATRICES
 from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.shared.trials import own_passage, trial_passage
@@ -60,9 +61,13 @@ def shared_candidate(request: Request, relation: Relation, form: str) -> Candida
 
 def _whole(request: Request, relation: Relation) -> Candidate:
     machine = request.machine
-    found = linear_passage(relation, machine, _tuples(request)) or trial_passage(relation, machine)
+    found = (
+        linear_passage(relation, machine, _tuples(request))
+        or trial_passage(relation, machine)
+        or coloured_passage(relation, machine)
+    )
     if found is None:
-        return Candidate("shared", FORMS[0], "bank conflicts remain in every arrangement that was tried")
+        return Candidate("shared", FORMS[0], "parts of bytes would have to be taken apart")
     return _candidate(request, relation, FORMS[0], f"all lanes of the {found.scope} at once", found)
 
 

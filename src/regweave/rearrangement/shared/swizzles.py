@@ -113,8 +113,11 @@ def arrange(
         for access, side, vector in zip(("store", "load"), sides, (vectors.store, vectors.load), strict=True):
             phase = machine.shared_phase(access, max(32, unit << len(vector)) // 8)
             spans.append(tuple(extend((), [*vector, *(_lane(side, lane) for lane in phase)])))
-        frame = _Frame(*sides, vectors, steps, unit, machine.shared_banks * 32, *spans)
-        yield from frame.arrangements()
+        # parts of words each in a word of its own, where lanes would get into one another's way in one
+        apart = 32 // (unit << len(vectors.load)) if vectors.store == vectors.load else 1
+        for cell in dict.fromkeys((1, max(apart, 1))):
+            frame = _Frame(*sides, vectors, steps, unit, cell, machine.shared_banks * 32, *spans)
+            yield from frame.arrangements()
 
 
 def _lane(side: Side, lane: int) -> int:
@@ -172,13 +175,17 @@ def _row_vectors(
 
 @dataclass(frozen=True)
 class _Frame:
-    """One choice of vectors: the spans x and y that each phase must keep apart, and the steps."""
+    """One choice of vectors: the spans x and y that each phase must keep apart, and the steps.
+
+    What vectors move lies `cell` times as far apart as it is long.
+    """
 
     source: Side
     destination: Side
     vectors: _Vectors
     steps: Sequence[int]
     unit: int
+    cell: int
     bank_bits: int
     x: tuple[int, ...]
     y: tuple[int, ...]
@@ -191,8 +198,12 @@ class _Frame:
                 low, high = self._directions(natural)
                 padded = self._padded(low, high)
                 xor = [*low, *(y if x is None else x ^ y for x, y in high)]
-                weights = [self.unit << bit for bit in range(len(xor))]
-                yield padded if padded is not None else self._made("xor", xor, weights)
+                yield padded if padded is not None else self._made("xor", xor, self._weights(len(xor)))
+
+    def _weights(self, bits: int) -> list[int]:
+        """What each of the lowest address bits adds."""
+        together = len(self.vectors.load)
+        return [self.unit * (1 if bit < together else self.cell) << bit for bit in range(bits)]
 
     def _directions(self, natural: bool) -> tuple[list[int], list[tuple[int | None, int]]]:
         """Address bits within the banks, and those above: (x, y) if y must use the banks of x, or (None, y).
@@ -211,7 +222,7 @@ class _Frame:
         count = min(len(xs), len(ys))
         low = [*first, *ys[count:]]
         partners: dict[int, int | None] = dict(zip(ys[:count], xs[:count], strict=True))
-        if len(low) + count <= (self.bank_bits // self.unit).bit_length() - 1:
+        if len(low) + count <= (self.bank_bits // (self.unit * self.cell)).bit_length() - 1:
             partners = dict.fromkeys(partners)  # there is room: they need not share
         order = [*side.lanes, *partners, *self.source.lanes, *self.destination.lanes, *self._step_items()]
         ahead = Span([*low, *partners])
@@ -238,8 +249,8 @@ class _Frame:
         if not used - {0} <= {*basis, *self.steps} or all(x is None for x, _ in high):
             return None
         widest = self.unit << max(len(self.vectors.store), len(self.vectors.load))
-        weights = [self.unit << bit for bit in range(len(low))]
-        extent = self.unit << len(low)
+        weights = self._weights(len(low))
+        extent = self.unit * self.cell << len(low)
         by_direction = dict(zip(low, weights, strict=True))
         for x, _ in high:
             if x is None:
