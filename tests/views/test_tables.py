@@ -22,7 +22,14 @@ def test_comparison():
         "of_peak": 0.82,
         "of_bound": 0.9,
     }
-    alone = {"name": "9x9", "peers": {}, "ours_ms": 3.0, "ratio_best_peer": None, "of_peak": None, "of_bound": None}
+    alone = {
+        "name": "9x9",
+        "peers": {},
+        "ours_ms": 3.0,
+        "ratio_best_peer": None,
+        "of_peak": None,
+        "of_bound": None,
+    }
     text = drawn(comparison_table({"threads": 2, "rounds": 30, "machine": MACHINE, "cases": [case, alone]}))
     for words in ("128x8-8", "2.000", "1.50x", "82%", "2 threads", "117 GFLOP/s", "14.2 GB/s", "9x9"):
         assert words in text
