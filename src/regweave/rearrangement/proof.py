@@ -2,23 +2,23 @@
 
     >>> prove(program, relation)        # returns, or raises naming the first wrong slot
 
-Elements that are converted on the way must survive the conversion exactly, and f16 holds fewer integers
-than a tile has elements. So an element's number travels digit by digit, in one run for each digit of base
-128, or less if the type is narrower. Lanes that the layouts do not use hold rubbish: whatever they contribute
-must not show anywhere.
+Elements that are converted on the way must survive the conversion exactly, and a type has fewer numbers than
+a tile has elements. So an element's number travels digit by digit, in one run for each digit; there are as
+many digits as numbers that both types hold, or bit patterns where elements only move. Lanes that the layouts
+do not use hold rubbish: whatever they contribute must not show anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.errors import VerificationError
-from regweave.layouts import ElementType, Layout
+from regweave.layouts import Layout
 from regweave.programs import Program, run_program
-from regweave.programs.numbers import encode, exact_range
+from regweave.programs.numbers import decode, encode, exact_range
 from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.relation import Relation, in_words
 from regweave.rearrangement.slots import registers_of, used_bits
@@ -26,7 +26,8 @@ from regweave.rearrangement.slots import registers_of, used_bits
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_DIGIT = 7
+# bits of a digit that only moves, and of types whose every number is a digit
+_MOST_BITS, _FEW_BITS = 16, 8
 _RUBBISH = 0x7FA5A5A5
 
 
@@ -65,13 +66,12 @@ def probes(
 
     Together they tell all elements apart. Bits of destination words that hold no element are 0.
     """
-    source, destination = relation.source, holds or relation.destination
-    raw = relation.packing is None  # bits only move, whatever they mean on either side
-    base = min(1 << _DIGIT, *(_held(layout.element_type, raw) for layout in (source, destination)))
+    sides = relation.source, holds or relation.destination
+    digits = _digits(*sides, raw=relation.packing is None)
     weight = 1
-    while weight == 1 or weight < source.elements:
-        yield _registers(source, weight, base, raw), _registers(destination, weight, base, raw)
-        weight *= base
+    while weight == 1 or weight < relation.source.elements:
+        yield _registers(sides[0], weight, digits[0]), _registers(sides[1], weight, digits[1])
+        weight *= len(digits[0])
 
 
 def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -85,12 +85,21 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
     return found.reshape(runs, -1, found.shape[-1])[:, :lanes]
 
 
-def _registers(layout: Layout, weight: int, base: int, raw: bool) -> NDArray[np.uint32]:
-    """`[lanes, registers]`: each slot holds one digit of its element's number, in its type or raw."""
-    digits = layout.table // weight % base
-    return registers_of(digits if raw else encode(digits, layout.dtype), layout.element_type)
+def _digits(source: Layout, destination: Layout, *, raw: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The bit patterns of each digit on both sides: of all that only moves, or of numbers that both hold."""
+    if raw:  # bits only move, whatever they mean on either side
+        bits = min(layout.element_type.bits for layout in (source, destination))
+        patterns = np.arange(1 << min(bits, _MOST_BITS), dtype=np.uint32)
+        return patterns, patterns
+    if destination.element_type.bits > _FEW_BITS:
+        numbers = np.arange(min(exact_range(layout.dtype) for layout in (source, destination)))
+    else:
+        numbers = decode(np.arange(1 << destination.element_type.bits, dtype=np.uint32), destination.dtype)
+        numbers = np.unique(numbers[np.isfinite(numbers)])
+        numbers = numbers[decode(encode(numbers, source.dtype), source.dtype) == numbers]
+    return encode(numbers, source.dtype), encode(numbers, destination.dtype)
 
 
-def _held(kind: ElementType, raw: bool) -> int:
-    """How many whole numbers, from 0 on, an element of this type tells apart."""
-    return 1 << min(kind.bits, _DIGIT) if raw else exact_range(kind.name)
+def _registers(layout: Layout, weight: int, digits: NDArray[Any]) -> NDArray[np.uint32]:
+    """`[lanes, registers]`: each slot holds the pattern of one digit of its element's number."""
+    return registers_of(digits[layout.table // weight % len(digits)], layout.element_type)
