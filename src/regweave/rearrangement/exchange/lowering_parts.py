@@ -88,6 +88,7 @@ class _Lowering:
     def __init__(self, builder: ProgramBuilder, group: Group, machine: WarpMachine) -> None:
         self._builder, self._machine = builder, machine
         self._known: dict[Expression, None] = {}
+        self._selectors: dict[bytes, Value] = {}
         self._lanes = np.full(machine.lanes, -1)
         for offset in group.lane_offsets:
             self._lanes[np.array(group.lanes) + offset] = np.arange(len(group.lanes))
@@ -116,10 +117,13 @@ class _Lowering:
         values = (picked.reshape(-1, 4) << np.arange(0, 16, 4)).sum(axis=1)
         if bool((values == values[0]).all()):
             return self._builder.constant(int(values[0]))
-        table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]
-        found = self._selector_expression(table)
-        self._known[found] = None
-        return lower_expression(found, self._builder)
+        content = values.tobytes()
+        if content not in self._selectors:
+            table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]
+            found = self._selector_expression(table)
+            self._known[found] = None
+            self._selectors[content] = lower_expression(found, self._builder)
+        return self._selectors[content]
 
     def _selector_expression(self, table: Sequence[int | None]) -> Expression:
         """The cheapest expression, seen with the form in which the machine takes selectors."""
