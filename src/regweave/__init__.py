@@ -29,7 +29,7 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.cascades import cascade, gemm
-    from regweave.convolution import Conv2d, conv2d, unroll_rows
+    from regweave.convolution import Conv2d, conv2d, plan_conv, unroll_rows
     from regweave.engine import fuse
     from regweave.images import image_gemm, patches
     from regweave.rearrangement import chain_layouts, layout, rearrange
@@ -55,13 +55,14 @@ __all__ = [
     "image_gemm",
     "layout",
     "patches",
+    "plan_conv",
     "rearrange",
     "unroll_rows",
 ]
 
 _LAZY = {
     "cascades": ("cascade", "gemm"),
-    "convolution": ("Conv2d", "conv2d", "unroll_rows"),
+    "convolution": ("Conv2d", "conv2d", "plan_conv", "unroll_rows"),
     "engine": ("fuse",),
     "images": ("image_gemm", "patches"),
     "rearrangement": ("chain_layouts", "layout", "rearrange"),

@@ -31,6 +31,7 @@ EPILOGUE = """Examples:
     regweave asm kernel.rws --machine gfx906 -o kernel.co
     regweave image photo.jpg --op sepia -o old.jpg
     regweave filter photo.jpg --kernel gaussian5 -o soft.jpg
+    regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3
     regweave bench cascade
     regweave doctor
 
@@ -98,6 +99,16 @@ VERBS = {
     regweave image photo.jpg --op gabor -o responses.png
     regweave image photo.jpg --op dct8 --stride 8 -o 'plane-{}.png'
     regweave image small.png --op grey -o grey.png --machine gfx906 --precision i8
+""",
+    ),
+    "conv": (
+        "Plan a convolution for a device: how rows are rearranged, threads, registers, time.",
+        """Examples:
+
+    regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3 --padding 1
+    regweave conv --shape 1x3x224x224 --kernel 64x3x7x7 --stride 2 --machine bifrost-g76 --svg plan.svg
+    regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine opencl-cpu --emit opencl
+    regweave conv --shape 1x3x224x224 --kernel 64x3x7x7 --json
 """,
     ),
     "filter": (

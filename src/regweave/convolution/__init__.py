@@ -8,9 +8,26 @@ if TYPE_CHECKING:
     from regweave.convolution.calls import Conv2d, conv2d
     from regweave.convolution.forms import unroll_rows
     from regweave.convolution.native import DenseConvolution
+    from regweave.convolution.opencl_running import OpenCLConvolution
+    from regweave.convolution.plan import ConvPlan
+    from regweave.convolution.planner import plan_conv
 
-__all__ = ["Conv2d", "DenseConvolution", "conv2d", "unroll_rows"]
+__all__ = [
+    "Conv2d",
+    "ConvPlan",
+    "DenseConvolution",
+    "OpenCLConvolution",
+    "conv2d",
+    "plan_conv",
+    "unroll_rows",
+]
 
 __getattr__ = lazy_names(
-    __name__, calls=("Conv2d", "conv2d"), forms=("unroll_rows",), native=("DenseConvolution",)
+    __name__,
+    calls=("Conv2d", "conv2d"),
+    forms=("unroll_rows",),
+    native=("DenseConvolution",),
+    opencl_running=("OpenCLConvolution",),
+    plan=("ConvPlan",),
+    planner=("plan_conv",),
 )

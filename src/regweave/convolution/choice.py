@@ -28,7 +28,7 @@ FORMS = ("none", "polyphase", "unrolled", "transformed")
 _DIRECT_CHANNELS = 8
 #: Bytes of a strip at most: a good part of a core's own cache.
 _STRIP_BYTES = 640 * 1024
-#: Share of the image that strips of an image of at least a megapixel may take.
+#: Share of the image that the strips of four threads may take, for images of at least a megapixel.
 _SHARE, _LARGE = 0.02, 1 << 20
 #: Kernel rows that are written out in a tile of several rows, at most; filters for which such a tile pays.
 _MOST_KERNEL_ROWS, _FEW_OUTPUTS = 11, 2
@@ -43,7 +43,7 @@ _FILL = 4
 _LATE_WEIGHTS = 16
 #: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
 _LOAD, _START = 0.3, 50.0
-#: Threads that bands of transformed rows are made for, however many there are.
+#: Threads that strips and bands of transformed rows are made for, however many there are.
 _SHARERS = 4
 #: Output rows that a transform gives, at most: more would cost accuracy. Filters from which on it pays to
 #: transform the rows that they share.
@@ -298,7 +298,7 @@ def _budget(c: Convolution) -> int:
     """Bytes that a strip may take."""
     image = 4 * c.channels * c.vertical.size * c.horizontal.size
     return (
-        min(_STRIP_BYTES, int(_SHARE * image))
+        min(_STRIP_BYTES, int(_SHARE * image / _SHARERS))
         if c.vertical.size * c.horizontal.size >= _LARGE
         else _STRIP_BYTES
     )
@@ -315,6 +315,15 @@ def strip_lines(c: Convolution, form: str, rows: int) -> int:
 def row_transform(c: Convolution) -> Transform:
     """The transform of form transformed."""
     return transform(min(_MOST_TRANSFORMED, c.vertical.outputs), c.vertical.kernel)
+
+
+def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:
+    """Bytes of one part of the work for a strip, and for the stage of transformed rows."""
+    strip = _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
+    if choice.tile.transform is None:
+        return strip
+    row = 4 * plane_elements(c, machine, choice.form, choice.strip_columns)
+    return strip + row * lines_of(c, choice.band_rows)
 
 
 def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:

@@ -16,6 +16,7 @@ im2col, Kh * Kw / s^2 times the image; here rows stay apart and a kernel's rows 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,19 @@ def plane_shifts(axis: Axis, form: str) -> tuple[int, ...]:
     """The rows that a form makes of an image row: element j of plane p is `j * stride + shifts[p] - before`.
 
     An unrolled row has one plane per tap; a polyphase one has one per place within the stride that some tap
-    reads, longer than the outputs; without rearrangement the row itself is the only one.
+    reads, in the order of the taps, longer than the outputs; without rearrangement the row itself is the
+    only one.
     """
     if form == "unrolled":
         return tuple(tap * axis.dilation for tap in range(axis.kernel))
     if form == "polyphase":
-        return tuple(sorted({tap * axis.dilation % axis.stride for tap in range(axis.kernel)}))
+        return tuple(tap * axis.dilation % axis.stride for tap in range(min(axis.kernel, phases(axis))))
     return (0,)
+
+
+def phases(axis: Axis) -> int:
+    """After so many taps their places within the stride repeat."""
+    return axis.stride // math.gcd(axis.stride, axis.dilation)
 
 
 def plane_of(axis: Axis, form: str, tap: int) -> tuple[int, int]:
@@ -60,8 +67,7 @@ def plane_of(axis: Axis, form: str, tap: int) -> tuple[int, int]:
     if form == "unrolled":
         return tap, 0
     if form == "polyphase":
-        place, phase = divmod(tap * axis.dilation, axis.stride)
-        return plane_shifts(axis, form).index(phase), place
+        return tap % phases(axis), tap * axis.dilation // axis.stride
     return 0, tap * axis.dilation
 
 

@@ -79,13 +79,15 @@ class Kernel:
         return results
 
 
-def build(text: str, *, optimised: bool = True) -> Library:
-    """Compile OpenCL C 3.0; what runs once is sooner compiled if it is not `optimised`.
+def build(text: str, *, optimised: bool = True, runtime: Runtime | None = None) -> Library:
+    """Compile OpenCL C 3.0 for the processor, or another open `runtime`.
+
+    What runs once is sooner compiled if it is not `optimised`.
 
     DeviceError with the compiler's log if the text is refused, or without a runtime.
     """
     _refuse_what_ends_the_process(text)
-    runtime = open_runtime()
+    runtime = open_runtime() if runtime is None else runtime
     import pyopencl
 
     program = pyopencl.Program(runtime.context, text)

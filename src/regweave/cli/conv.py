@@ -1,0 +1,112 @@
+"""`regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3`: how a convolution is planned for a device.
+
+$ regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3 --padding 1
+$ regweave conv --shape 1x3x224x224 --kernel 64x3x7x7 --stride 2 --machine bifrost-g76 --svg plan.svg
+$ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine opencl-cpu --emit opencl > conv.cl
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from regweave.cli.output import print_document, talk_console
+from regweave.errors import InputError
+from regweave.files import write_file
+
+
+def conv_command(
+    *,
+    shape: str,
+    kernel: str,
+    stride: str = "1",
+    padding: str = "0",
+    dilation: str = "1",
+    groups: int = 1,
+    dtype: str = "f32",
+    machine: str = "cpu",
+    form: str | None = None,
+    emit: str | None = None,
+    svg: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Plan a convolution: form of the rows, threads, outputs per thread, registers, predicted time.
+
+    Parameters
+    ----------
+    shape:
+        BATCHxCHANNELSxHEIGHTxWIDTH of the image (without the height: signals).
+    kernel:
+        FILTERSxCHANNELSxHEIGHTxWIDTH of the weights; channels are those of a group.
+    stride:
+        One number, or DOWNxACROSS.
+    padding:
+        One number, DOWNxACROSS, TOPxLEFTxBOTTOMxRIGHT, or valid, same_upper, same_lower.
+    dilation:
+        One number, or DOWNxACROSS.
+    groups:
+        Groups of channels that share nothing.
+    dtype:
+        f32, or f16: stored so, and summed up in f32.
+    machine:
+        cpu, opencl-cpu, bifrost-g76, adreno-630, sm_80, gfx90a, ...; a wrong name lists the nearest.
+    form:
+        Insist on how rows are rearranged: none, polyphase, unrolled or, on a cpu, transformed.
+    emit:
+        Print the kernels as opencl, hip or cuda instead.
+    svg:
+        Draw image, threads and overlap into this file.
+    json:
+        Print one JSON document on stdout.
+    """
+    from regweave.convolution import plan_conv
+
+    if emit is not None and json:
+        raise InputError(
+            "--emit and --json both want stdout", where="the command line", expected="one of them"
+        )
+    pads = padding if padding[:1].isalpha() else _one_or_more(padding, "--padding", (1, 2, 4))
+    plan = plan_conv(
+        _sizes(shape, "--shape"),
+        _sizes(kernel, "--kernel"),
+        _one_or_more(stride, "--stride", (1, 2)),
+        pads,
+        _one_or_more(dilation, "--dilation", (1, 2)),
+        groups,
+        dtype,
+        machine,
+        form=form,
+    )
+    if svg is not None:
+        from regweave.views import convolution_svg
+
+        write_file(svg, convolution_svg(plan) + "\n")
+        talk_console().print(f"drawn to {svg}", markup=False)
+    if emit is not None:
+        sys.stdout.write(plan.emit(emit))
+    elif json:
+        print_document(plan.to_document())
+    else:
+        from regweave.views import convolution_text
+
+        sys.stdout.write(convolution_text(plan))
+
+
+def _sizes(text: str, flag: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.lower().split("x"))
+    except ValueError:
+        raise InputError(
+            f"{text!r} is no list of sizes", where=flag, expected="whole numbers parted by x, as 1x3x224x224"
+        ) from None
+
+
+def _one_or_more(text: str, flag: str, counts: tuple[int, ...]) -> int | tuple[int, ...]:
+    values = _sizes(text, flag)
+    if len(values) not in counts:
+        raise InputError(
+            f"{text!r} has {len(values)} numbers",
+            where=flag,
+            expected=" or ".join(map(str, counts)),
+        )
+    return values[0] if len(values) == 1 else values

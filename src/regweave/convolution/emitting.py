@@ -1,0 +1,61 @@
+"""The kernels of a convolution plan as text, with a few words above that say how to launch them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regweave.convolution.lanes import filter_blocks
+from regweave.convolution.rearranging import words_per_thread
+from regweave.emitters import check_target, emit
+from regweave.emitters.vectors import VectorPrinter
+from regweave.programs import Program
+
+if TYPE_CHECKING:
+    from regweave.convolution.plan import ConvPlan
+
+Grid = tuple[int, int, int]
+
+
+def grids(plan: ConvPlan) -> tuple[Grid, ...]:
+    """Blocks along x, y and z for each of `plan.programs()`, per strip."""
+    c = plan.convolution
+    blocks = (
+        -(-c.horizontal.outputs // plan.columns),
+        -(-plan.strip_rows // (plan.outputs_per_thread[1] * plan.group[1])),
+        c.batch * c.groups * filter_blocks(plan),
+    )
+    if plan.form == "none":
+        return (blocks,)
+    lanes = plan.group[0] if plan.machine.kind == "vectors" else plan.machine.lanes
+    across = -(-plan.pitch // (lanes * words_per_thread(plan)))
+    return (across, plan.strip_lines * plan.planes, c.batch * c.channels), blocks
+
+
+def program_text(plan: ConvPlan, program: Program, target: str, comments: tuple[str, ...] = ()) -> str:
+    """One kernel; for a processor through OpenCL a work-item is a whole vector."""
+    if target == "opencl" and plan.machine.kind == "vectors":
+        return VectorPrinter(program).text(comments)
+    return emit(program, target, comments)
+
+
+def plan_text(plan: ConvPlan, target: str) -> str:
+    """All kernels for `opencl`, `hip` or `cuda`. Errors as `ConvPlan.emit`."""
+    check_target(target)
+    texts = []
+    for program, grid in zip(plan.programs(), grids(plan), strict=True):
+        threads = program.lanes * program.warps
+        vectors = target == "opencl" and plan.machine.kind == "vectors"
+        items = "work-items, in groups of any size" if vectors else f"work-groups of {threads}"
+        texts.append(
+            program_text(
+                plan,
+                program,
+                target,
+                (
+                    f"{program.name}: {plan.convolution}, {plan.dtype}, {plan.machine.title}",
+                    f"rows: {plan.form}; outputs per thread: {' x '.join(map(str, plan.outputs_per_thread))}",
+                    f"launch: {' x '.join(map(str, grid))} {items}, for each strip of {plan.strip_rows} rows",
+                ),
+            )
+        )
+    return "\n".join(texts)

@@ -1,0 +1,405 @@
+"""The lane-level kernel of a convolution plan: outputs stay in registers from the bias to the store.
+
+    for each channel of the group                          one loop
+        for each image row that the thread's outputs read
+            for each tap along the row
+                the row's words                            one vector load, or a word per output
+                for each output row and kernel row that meet here, each filter:  multiply-add
+
+Small kernels are written out; where that would be too long, kernel rows become a loop, and then taps too.
+Rows that were rearranged beforehand hold zeros for the padding and need no look at the border. Without that
+the image itself is read: threads that lie inside it run the same code, and those at its border one that
+checks each element. Blocks at the end of a row or column move inwards instead of computing less where
+vectors are whole: what two of them compute is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.convolution.forms import phases, plane_of
+from regweave.programs import Memory, Program, ProgramBuilder, Value
+
+if TYPE_CHECKING:
+    from regweave.convolution.plan import ConvPlan
+
+#: Multiply-adds that are written out at most.
+WRITTEN_OUT = 1300
+
+
+def filter_blocks(plan: ConvPlan) -> int:
+    """Blocks of filters in a group; the last one begins earlier if it would end beyond it."""
+    return -(-plan.convolution.group_filters // plan.outputs_per_thread[2])
+
+
+def filter_pitch(plan: ConvPlan) -> int:
+    """Weights of a tap for a block of filters, as they lie in memory: whole vectors of up to four."""
+    oc = plan.outputs_per_thread[2]
+    return oc if plan.machine.kind == "vectors" or oc < 3 else -(-oc // 4) * 4
+
+
+def pack_weights(plan: ConvPlan, weights: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    """f32 [groups * blocks, 1 + channels * taps, pitch]: biases first, then the weights tap by tap."""
+    c, oc = plan.convolution, plan.outputs_per_thread[2]
+    by_group = np.asarray(weights, np.float32).reshape(c.groups, c.group_filters, -1)
+    starts = np.zeros(c.filters, np.float32) if bias is None else np.asarray(bias, np.float32)
+    whole = np.concatenate([starts.reshape(c.groups, c.group_filters, 1), by_group], axis=2)
+    packed = np.zeros((c.groups, filter_blocks(plan), whole.shape[2], filter_pitch(plan)), np.float32)
+    for block in range(filter_blocks(plan)):
+        first = min(block * oc, c.group_filters - oc)
+        packed[:, block, :, :oc] = whole[:, first : first + oc].swapaxes(1, 2)
+    return packed.reshape(-1, *packed.shape[2:])
+
+
+def convolve_program(plan: ConvPlan) -> Program:
+    """The kernel: memories `x` (the image or its rearranged rows), `w`, `strip` (the first row) and `y`."""
+    return _Convolve(plan).program()
+
+
+class _Convolve:
+    def __init__(self, plan: ConvPlan) -> None:
+        self.plan, self.c = plan, plan.convolution
+        self.ox, self.oy, self.oc = plan.outputs_per_thread
+        self.vectors = plan.machine.kind == "vectors"
+        self.lanes = plan.group[0] if self.vectors else plan.machine.lanes
+        self.element, self.direct = plan.element, plan.form == "none"
+        c, e = self.c, self.element
+        if self.direct:
+            self.line, lines = c.horizontal.size * e, c.vertical.size
+        else:
+            self.line, lines = plan.planes * plan.pitch * e, plan.strip_lines
+        self.channel = self.line * lines
+        self.step = c.horizontal.stride if self.direct else 1
+        self.taps = c.vertical.kernel * c.horizontal.kernel
+        self.block = 4 * filter_pitch(plan) * (1 + c.group_channels * self.taps)
+        sizes = {
+            "x": c.batch * c.channels * self.channel,
+            "w": c.groups * filter_blocks(plan) * self.block,
+            "strip": 4,
+            "y": c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs * e,
+        }
+        threads = self.lanes if self.vectors else plan.group[0] * plan.group[1]
+        self.b = ProgramBuilder(
+            "convolve",
+            self.lanes,
+            memories=[Memory(name, "global", size) for name, size in sizes.items()],
+            warps=threads // self.lanes,
+        )
+        #: Blocks at the end of a row move inwards.
+        self.shifted = self.vectors and c.horizontal.outputs >= plan.columns
+        #: Words of a thread lie side by side at whole vectors.
+        self.wide = not self.vectors and plan.form == "unrolled" and self.ox > 1
+
+    # -- numbers -------------------------------------------------------------------------------------------
+
+    def number(self, value: int) -> Value:
+        return self.b.constant(value)
+
+    def add(self, one: Value, other: Value | int) -> Value:
+        if isinstance(other, int):
+            if other == 0:
+                return one
+            other = self.number(other)
+        return self.b.step("add", (one, other))
+
+    def times(self, value: Value, factor: int) -> Value:
+        return value if factor == 1 else self.b.step("multiply", (value, self.number(factor)))
+
+    def less(self, value: Value, bound: int) -> Value:
+        return self.b.step("less", (value, self.number(bound)))
+
+    def choose(self, predicate: Value, one: Value, other: Value) -> Value:
+        return self.b.step("select", (predicate, one, other))
+
+    def at_most(self, value: Value, most: int) -> Value:
+        return self.choose(self.less(value, most), value, self.number(most))
+
+    # -- where a thread is ---------------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        b, c, plan = self.b, self.c, self.plan
+        down, along, e = c.vertical, c.horizontal, self.element
+        thread = b.step("thread")
+        if self.vectors:
+            across, below = thread, self.number(0)
+        else:
+            width = plan.group[0]
+            across = b.step("and", (thread, self.number(width - 1)))
+            below = b.step("shift_right", (thread, self.number(width.bit_length() - 1)))
+        start = self.times(b.step("block", (), (), "x"), plan.columns)
+        if self.shifted:
+            start = self.at_most(start, along.outputs - plan.columns)
+        self.column = self.add(start, self.times(across, 1 if self.vectors else self.ox))
+        row = self.times(self.add(self.times(b.step("block", (), (), "y"), plan.group[1]), below), self.oy)
+        row = self.at_most(row, plan.strip_rows - self.oy)
+        (first,) = b.load("strip", self.number(0))
+        out_row = self.add(first, row)
+        image_group, group, block = self.blocks()
+        deep = c.group_channels * self.channel
+        self.image = self.times(image_group, deep)
+        self.weights = self.times(self.add(self.times(group, filter_blocks(plan)), block), self.block)
+        filters = self.at_most(self.times(block, self.oc), c.group_filters - self.oc)
+        plane = self.add(self.times(image_group, c.group_filters), filters)
+        line = self.add(self.times(plane, down.outputs), out_row)
+        self.target = self.times(self.add(self.times(line, along.outputs), self.column), e)
+        if not self.direct:
+            place = self.add(self.times(row, down.stride * self.line), self.times(self.column, e))
+            self.store(self.inside(self.add(self.image, place)))
+            return b.finish()
+        minus = self.number(-down.before), self.number(-along.before)
+        self.first_row = self.add(self.times(out_row, down.stride), minus[0])
+        begin = start if self.vectors else self.column
+        group_first = self.add(self.times(begin, along.stride), minus[1])
+        self.first_column = self.add(self.times(self.column, along.stride), minus[1])
+        self.split(group_first)
+        return b.finish()
+
+    def blocks(self) -> tuple[Value, Value, Value]:
+        """(image and group, group, block of filters) from the grid's z."""
+        z, blocks = self.b.step("block", (), (), "z"), filter_blocks(self.plan)
+        image_group, block = self.divided(z, blocks)
+        return image_group, self.divided(image_group, self.c.groups)[1], block
+
+    def divided(self, value: Value, by: int) -> tuple[Value, Value]:
+        if by == 1:
+            return value, self.number(0)
+        quotient = self.b.step("divide", (value, self.number(by)))
+        return quotient, self.b.step("subtract", (value, self.times(quotient, by)))
+
+    def split(self, group_first: Value) -> None:
+        """Threads inside the image, and those at its border."""
+        c, b, e = self.c, self.b, self.element
+        down = (self.oy - 1) * c.vertical.stride + c.vertical.span
+        count = self.plan.columns if self.vectors else self.ox
+        along = (count - 1) * c.horizontal.stride + c.horizontal.span
+        places = c.vertical.size - down + 1, c.horizontal.size - along + 1
+        padded = any(c.pads) or not self.shifted
+        if min(places) < 1:
+            self.store(self.border())
+            return
+        base = self.add(
+            self.image,
+            self.add(self.times(self.first_row, self.line), self.times(self.first_column, e)),
+        )
+        if not padded:
+            self.store(self.inside(base))
+            return
+        one, zero = self.number(1), self.number(0)
+        flag = self.choose(self.less(self.first_row, places[0]), one, zero)
+        flag = self.choose(self.less(group_first, places[1]), flag, zero)
+        with b.when(b.step("test", (flag,), (1,))):
+            self.store(self.inside(base))
+        with b.when(b.step("test", (b.step("xor", (flag, one)),), (1,))):
+            self.store(self.border())
+
+    # -- sums ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def pitch(self) -> int:
+        return filter_pitch(self.plan)
+
+    def load_weights(self, address: Value, offset: int) -> list[Value]:
+        """The weights of a tap for all filters of the block."""
+        size = 4 if self.vectors else 4 * min(4, self.pitch)
+        words: list[Value] = []
+        for at in range(0, 4 * self.pitch, size):
+            words += self.b.load("w", address, size, offset + at)
+        return [self.b.step("number", (word,)) for word in words[: self.oc]]
+
+    def starts(self) -> list[Value]:
+        """The accumulators, filter by filter, row by row, word by word: the bias each."""
+        biases = self.load_weights(self.weights, 0)
+        return [bias for bias in biases for _ in range(self.oy * self.ox)]
+
+    def multiply(self, sums: list[Value], y: int, words: Sequence[Value], weights: Sequence[Value]) -> None:
+        for o, weight in enumerate(weights):
+            for x, word in enumerate(words):
+                at = (o * self.oy + y) * self.ox + x
+                sums[at] = self.b.step("multiply_add_f32", (word, weight, sums[at]))
+
+    def words(self, address: Value, offset: int, known: dict[int, Value]) -> list[Value]:
+        """A thread's words of a row for one tap; `known` are those at other offsets."""
+        e, b = self.element, self.b
+        if self.wide:
+            size = min(16, self.ox * e)
+            loaded = [
+                word for at in range(0, self.ox * e, size) for word in b.load("x", address, size, offset + at)
+            ]
+            return [self.widened(word, half) for word in loaded for half in range(4 // e)]
+        found = []
+        for x in range(self.ox):
+            place = offset + x * e * (self.lanes if self.vectors else 1) * self.step
+            if place not in known:
+                known[place] = self.widened(b.load("x", address, e, place)[0], 0)
+            found.append(known[place])
+        return found
+
+    def widened(self, word: Value, half: int) -> Value:
+        if self.element == 4:
+            return self.b.step("number", (word,))
+        if half:
+            word = self.b.step("shift_right", (word, self.number(16)))
+        return self.b.step("widen_f16", (word,))
+
+    def offset(self, tap: int) -> int:
+        """Bytes from output 0's first element to the one that a tap reads, in one rearranged row."""
+        plane, place = plane_of(self.c.horizontal, self.plan.form, tap)
+        return (plane * (0 if self.direct else self.plan.pitch) + place) * self.element
+
+    def inside(self, base: Value) -> list[Value]:
+        """All sums of a thread none of whose elements is padding."""
+        c, b = self.c, self.b
+        first = self.add(self.weights, 4 * self.pitch)
+        with b.loop(c.group_channels, self.starts()) as loop:
+            x = self.add(base, self.times(loop.index, self.channel))
+            w = self.add(first, self.times(loop.index, 4 * self.pitch * self.taps))
+            each = self.ox * self.oy * self.oc
+            if each * self.taps <= WRITTEN_OUT:
+                sums = self.written_out(x, w, list(loop.values))
+            else:
+                sums = self.by_rows(x, w, loop.values, whole=each * c.horizontal.kernel <= WRITTEN_OUT)
+            loop.repeat(sums)
+        return list(loop.results)
+
+    def written_out(self, x: Value, w: Value, sums: list[Value]) -> list[Value]:
+        down, columns = self.c.vertical, self.c.horizontal.kernel
+        meets: dict[int, list[tuple[int, int]]] = {}
+        for y in range(self.oy):
+            for tap in range(down.kernel):
+                meets.setdefault(y * down.stride + tap * down.dilation, []).append((y, tap))
+        for line in sorted(meets):
+            known: dict[int, Value] = {}
+            for column in range(columns):
+                words = self.words(x, line * self.line + self.offset(column), known)
+                for y, row in meets[line]:
+                    weights = self.load_weights(w, 4 * self.pitch * (row * columns + column))
+                    self.multiply(sums, y, words, weights)
+        return sums
+
+    def by_rows(self, x: Value, w: Value, sums: Sequence[Value], *, whole: bool) -> list[Value]:
+        """A loop over kernel rows; taps are written out if `whole`, else looped over too."""
+        c, b = self.c, self.b
+        columns = c.horizontal.kernel
+        with b.loop(c.vertical.kernel, sums) as loop:
+            line = self.add(x, self.times(loop.index, c.vertical.dilation * self.line))
+            weights = self.add(w, self.times(loop.index, 4 * self.pitch * columns))
+            values = list(loop.values)
+            if whole:
+                for tap in range(columns):
+                    held = self.load_weights(weights, 4 * self.pitch * tap)
+                    self.all_rows(line, self.offset(tap), held, values)
+            else:
+                for first, count, step, reach in self.runs():
+                    values = self.by_taps(line, weights, values, first, count, step, reach)
+            loop.repeat(values)
+        return list(loop.results)
+
+    def runs(self) -> list[tuple[int, int, int, int]]:
+        """Taps whose elements lie evenly: (first, count, taps from one to the next, bytes likewise)."""
+        axis, e = self.c.horizontal, self.element
+        if self.direct:
+            return [(0, axis.kernel, 1, axis.dilation * e)]
+        if self.plan.form == "unrolled":
+            return [(0, axis.kernel, 1, self.plan.pitch * e)]
+        apart = phases(axis)
+        reach = apart * axis.dilation // axis.stride * e
+        return [(tap, -(-(axis.kernel - tap) // apart), apart, reach) for tap in range(self.plan.planes)]
+
+    def by_taps(
+        self, x: Value, w: Value, sums: Sequence[Value], first: int, count: int, step: int, reach: int
+    ) -> list[Value]:
+        with self.b.loop(count, sums) as loop:
+            line = self.add(x, self.times(loop.index, reach))
+            weights = self.add(w, self.times(loop.index, 4 * self.pitch * step))
+            values = list(loop.values)
+            held = self.load_weights(weights, 4 * self.pitch * first)
+            self.all_rows(line, self.offset(first), held, values)
+            loop.repeat(values)
+        return list(loop.results)
+
+    def all_rows(self, x: Value, offset: int, weights: Sequence[Value], sums: list[Value]) -> None:
+        for y in range(self.oy):
+            words = self.words(x, offset + y * self.c.vertical.stride * self.line, {})
+            self.multiply(sums, y, words, weights)
+
+    def border(self) -> list[Value]:
+        """All sums of a thread that asks of each element whether the image has it."""
+        c, b = self.c, self.b
+        down, along = c.vertical, c.horizontal
+        first = self.add(self.weights, 4 * self.pitch)
+        with b.loop(c.group_channels, self.starts()) as channels:
+            with b.loop(down.kernel, channels.values) as rows:
+                with b.loop(along.kernel, rows.values) as taps:
+                    x = self.add(self.image, self.times(channels.index, self.channel))
+                    tap = self.add(self.times(rows.index, along.kernel), taps.index)
+                    tap = self.add(self.times(channels.index, self.taps), tap)
+                    held = self.load_weights(self.add(first, self.times(tap, 4 * self.pitch)), 0)
+                    sums = list(taps.values)
+                    for y in range(self.oy):
+                        line = self.add(self.first_row, self.times(rows.index, down.dilation))
+                        line = self.add(line, y * down.stride)
+                        words = [self.checked(x, line, taps.index, at) for at in range(self.ox)]
+                        self.multiply(sums, y, words, held)
+                    taps.repeat(sums)
+                rows.repeat(taps.results)
+            channels.repeat(rows.results)
+        return list(channels.results)
+
+    def checked(self, x: Value, line: Value, tap: Value, at: int) -> Value:
+        """One word of a row; zero where the row or the place is padding."""
+        along, e = self.c.horizontal, self.element
+        place = self.add(self.first_column, self.times(tap, along.dilation))
+        place = self.add(place, at * along.stride * (self.lanes if self.vectors else 1))
+        zero = self.number(0)
+        has_line, has_place = self.less(line, self.c.vertical.size), self.less(place, along.size)
+        address = self.add(
+            self.times(self.choose(has_line, line, zero), self.line),
+            self.times(self.choose(has_place, place, zero), e),
+        )
+        (word,) = self.b.load("x", self.add(x, address), e)
+        word = self.choose(has_line, self.choose(has_place, word, zero), zero)
+        return self.widened(word, 0)
+
+    # -- results -------------------------------------------------------------------------------------------
+
+    def store(self, sums: Sequence[Value]) -> None:
+        c, b, e = self.c, self.b, self.element
+        along, rows = c.horizontal.outputs, c.vertical.outputs
+        whole = not self.vectors and self.ox in (2, 4, 8) and along % self.ox == 0
+        apart = self.lanes if self.vectors else 1
+        for x in range(0, self.ox, self.ox if whole else 1):
+            if self.shifted:
+                self.store_words(sums, x, apart, whole=False)
+                continue
+            with b.when(self.less(self.add(self.column, x * apart), along)):
+                self.store_words(sums, x, apart, whole=whole)
+        assert rows * along * e, "sizes are at least 1"
+
+    def store_words(self, sums: Sequence[Value], x: int, apart: int, *, whole: bool) -> None:
+        c, e = self.c, self.element
+        along, rows = c.horizontal.outputs, c.vertical.outputs
+        for o in range(self.oc):
+            for y in range(self.oy):
+                at = (o * self.oy + y) * self.ox + x
+                held = sums[at : at + self.ox] if whole else sums[at : at + 1]
+                offset = ((o * rows + y) * along + x * apart) * e
+                self.store_run(held, offset)
+
+    def store_run(self, held: Sequence[Value], offset: int) -> None:
+        b, e = self.b, self.element
+        if e == 4:
+            words = [b.step("bits", (value,)) for value in held]
+        elif len(held) == 1:
+            words = [b.step("pack_f16", (held[0], b.step("number", (self.number(0),))))]
+        else:
+            words = [b.step("pack_f16", pair) for pair in zip(held[::2], held[1::2], strict=True)]
+        size, most = e * len(held), 16
+        if size <= most:
+            b.store("y", self.target, words, size, offset)
+            return
+        for at in range(0, len(words), 4):
+            b.store("y", self.target, words[at : at + 4], most, offset + 4 * at)

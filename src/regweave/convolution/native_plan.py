@@ -1,0 +1,119 @@
+"""The plan of a processor's own kernels: what `conv2d` does, said in the words of `ConvPlan`.
+
+A lane is a position of a vector register, so outputs per thread along the row are vectors of a tile, and the
+accounting is in vector registers: results, the image vectors and weights that are held for a tap, none for
+addresses, which are general registers. The times come from the device's rates; which tile is taken is
+decided by the finer model in `choice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from regweave.convolution.choice import FORMS, Choice, choose, scratch_bytes
+from regweave.convolution.plan import Alternative, ConvPlan, Registers
+from regweave.errors import InputError, UnsupportedError
+from regweave.machines.compute import ComputeMachine
+from regweave.machines.x86 import AVX2, AVX512, VectorMachine
+from regweave.operators import Convolution
+
+_VECTORS = {machine.name: machine for machine in (AVX512, AVX2)}
+#: Of the arithmetic, what tiles reach; two threads, as the device's rates are those of two.
+_REACHED, _THREADS = 0.85, 2
+#: Results of this size and more pass the caches.
+_STREAMED = 8 << 20
+
+
+def native_plan(
+    c: Convolution,
+    dtype: str,
+    machine: ComputeMachine,
+    form: str | None,
+    outputs: Sequence[int] | None,
+) -> ConvPlan:
+    """What `conv2d` would do for `c`; `form` insists on one.
+
+    Errors: UnsupportedError for f16 and for a tile of one's own, InputError for a form that is not for `c`.
+    """
+    if dtype != "f32" or outputs is not None:
+        raise UnsupportedError(
+            f"{dtype} kernels in assembly" if dtype != "f32" else "a chosen tile in assembly",
+            where=machine.name,
+            expected="f32, and the tile that the processor's kernels choose",
+            fix="machine='opencl-cpu' takes both",
+        )
+    vectors = _VECTORS[machine.name]
+    best = _plan(c, machine, vectors, _chosen(c, vectors, form))
+    others = []
+    for name in FORMS if form is None else ():
+        if name == best.form:
+            continue
+        try:
+            plan = _plan(c, machine, vectors, _chosen(c, vectors, name))
+        except InputError:
+            continue  # a form that is not for this convolution
+        ratio = plan.predicted_ms / best.predicted_ms
+        reason = f"{ratio:.2f} times as long: {_why(plan, best)}"
+        others.append(Alternative(plan.form, plan.outputs_per_thread, plan.predicted_ms, reason))
+    return replace(best, alternatives=tuple(others))
+
+
+def _chosen(c: Convolution, vectors: VectorMachine, form: str | None) -> Choice:
+    large = 4 * c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs >= _STREAMED
+    return choose(c, vectors, form=form, stream=large, threads=_THREADS)
+
+
+def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: Choice) -> ConvPlan:
+    tile = choice.tile
+    across, filters = max(tile.vectors), max(tile.outputs)
+    results = filters * tile.rows * across
+    held = tile.kernel_rows * tile.kernel_columns * filters if tile.kernel_columns else 1
+    images = len(tile.image_rows) * across if tile.transform is not None else across
+    registers = Registers(results, min(images, machine.registers - results - 1), held, 0, machine.registers)
+    plan = ConvPlan(
+        c,
+        "f32",
+        machine,
+        choice.form,
+        (across, tile.out_rows, filters),
+        (machine.lanes, 1),
+        choice.band_rows,
+        registers,
+        tile.out_rows,
+        0.0,
+        "",
+        own_workspace=_THREADS * scratch_bytes(c, vectors, choice),
+    )
+    arithmetic = plan.flops * _work(choice) / (machine.gflops * 1e6 * _REACHED)
+    memory = plan.bytes / (machine.gb_per_s * 1e6)
+    return replace(
+        plan,
+        predicted_ms=max(arithmetic, memory),
+        limit="arithmetic" if arithmetic >= memory else "memory",
+        notes=_notes(choice),
+    )
+
+
+def _work(choice: Choice) -> float:
+    """Products done for each product of the convolution."""
+    transform = choice.tile.transform
+    return 1.0 if transform is None else transform.products / (transform.outputs * transform.taps)
+
+
+def _notes(choice: Choice) -> tuple[str, ...]:
+    tile, notes = choice.tile, []
+    if tile.transform is not None:
+        t = tile.transform
+        notes.append(f"{t.products} transformed rows give {t.outputs} rows of results: fewer products")
+    if tile.direct:
+        notes.append("the image is read where it is; strips only at its upper and lower border")
+    if tile.stream:
+        notes.append("results pass the caches")
+    return tuple(notes)
+
+
+def _why(plan: ConvPlan, best: ConvPlan) -> str:
+    if best.form == "transformed":
+        return "all products are done"
+    return f"rows become {plan.expansion:.2f} times as many" if plan.form != "none" else "unaligned vectors"

@@ -1,0 +1,135 @@
+"""A convolution plan executed through OpenCL: compiled once, weights packed once, memory kept on the device.
+
+    >>> layer = OpenCLConvolution(plan, weights, bias)
+    >>> y = layer(x)                                    # NumPy arrays, copied there and back
+    >>> layer.load(x); layer.start(); layer.finish()    # or step by step, to time the kernels alone
+
+Strips follow one another on an in-order queue: rows are rearranged, then convolved, in the same workspace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from regweave.convolution.emitting import grids, program_text
+from regweave.convolution.lanes import pack_weights
+from regweave.convolution.plan import ConvPlan
+from regweave.devices.opencl import Runtime, build, open_runtime
+from regweave.errors import DeviceError, InputError
+
+_DTYPES = {"f32": np.float32, "f16": np.float16}
+
+
+class OpenCLConvolution:
+    """A plan's kernels on an OpenCL device, `runtime` or the processor.
+
+    `weights` and `bias` as the plan's convolution has them, f32. Errors: InputError for arrays of other
+    shapes, UnsupportedError for plans without lane-level kernels, DeviceError if the device refuses.
+    """
+
+    def __init__(
+        self,
+        plan: ConvPlan,
+        weights: np.ndarray,
+        bias: np.ndarray | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        c = plan.convolution
+        _check(weights, c.weights_shape, "weights")
+        if bias is not None:
+            _check(bias, (c.filters,), "bias")
+        self.plan = plan
+        self.runtime = open_runtime() if runtime is None else runtime
+        programs = plan.programs()
+        texts = (program_text(plan, program, "opencl") for program in programs)
+        library = build("\n".join(texts), runtime=self.runtime)
+        kernels = [library.kernel(program.name).handle for program in programs]
+        outputs = int(np.prod(c.out_shape)) * plan.element
+        image = int(np.prod(c.image_shape)) * plan.element
+        self._image, self._result = self._buffer(image), self._buffer(outputs)
+        held = self._image if plan.form == "none" else self._buffer(plan.workspace_bytes)
+        self._weights = self._buffer(pack_weights(plan, weights, bias))
+        last = c.vertical.outputs - plan.strip_rows
+        firsts = [min(strip * plan.strip_rows, last) for strip in range(plan.strips)]
+        strips = [self._buffer(np.array([first], np.uint32)) for first in firsts]
+        #: Kernel, its arguments, blocks and threads of a block, in the order of launching.
+        self._launches: list[tuple[Any, tuple[Any, ...], tuple[int, ...], tuple[int, ...]]] = []
+        vectors = plan.machine.kind == "vectors"
+        for strip in strips:
+            for kernel, program, grid in zip(kernels, programs, grids(plan), strict=True):
+                threads = 1 if vectors else program.lanes * program.warps
+                named = {
+                    "image": self._image,
+                    "x": held,
+                    "w": self._weights,
+                    "strip": strip,
+                    "y": self._result,
+                }
+                arguments = tuple(named[memory.name] for memory in program.memories)
+                local = (_local(grid[0]), 1, 1) if vectors else (threads, 1, 1)
+                sizes = (grid[0] * threads, grid[1], grid[2])
+                self._launches.append((kernel, arguments, sizes, local))
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The result for an image, in the plan's element type. InputError for an image of another shape."""
+        self.load(x)
+        self.start()
+        return self.result()
+
+    def load(self, x: np.ndarray) -> None:
+        """Copy an image to the device."""
+        import pyopencl
+
+        _check(x, self.plan.convolution.image_shape, "x")
+        image = np.ascontiguousarray(x, _DTYPES[self.plan.dtype])
+        pyopencl.enqueue_copy(self.runtime.queue, self._image, image)
+        self.finish()
+
+    def start(self) -> None:
+        """Launch the kernels on what was loaded. DeviceError if the device refuses."""
+        import pyopencl
+
+        try:
+            for kernel, arguments, sizes, local in self._launches:
+                kernel.set_args(*arguments)
+                pyopencl.enqueue_nd_range_kernel(self.runtime.queue, kernel, sizes, local)
+        except pyopencl.Error as error:
+            raise DeviceError(f"the kernels cannot be run: {error}", where="opencl") from error
+
+    def finish(self) -> None:
+        """Wait for what was started."""
+        self.runtime.queue.finish()
+
+    def result(self) -> np.ndarray:
+        """The result, copied from the device."""
+        import pyopencl
+
+        y = np.empty(self.plan.convolution.out_shape, _DTYPES[self.plan.dtype])
+        pyopencl.enqueue_copy(self.runtime.queue, y, self._result)
+        self.finish()
+        return y
+
+    def _buffer(self, content: np.ndarray | int) -> Any:
+        import pyopencl
+
+        flags = pyopencl.mem_flags
+        try:
+            if isinstance(content, int):
+                return pyopencl.Buffer(self.runtime.context, flags.READ_WRITE, size=content)
+            kept = np.ascontiguousarray(content)
+            return pyopencl.Buffer(self.runtime.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=kept)
+        except pyopencl.Error as error:
+            raise DeviceError(f"the device has no room: {error}", where="opencl") from error
+
+
+def _local(items: int) -> int:
+    """Work-items of a group of vectors: the largest divisor up to 16, so that few groups are started."""
+    return max(size for size in range(1, 17) if items % size == 0)
+
+
+def _check(array: np.ndarray, shape: tuple[int, ...], where: str) -> None:
+    found = tuple(getattr(array, "shape", ()))
+    if found != shape:
+        raise InputError(f"the shape is {list(found)}", where=where, expected=str(list(shape)))

@@ -1,0 +1,221 @@
+"""What `plan_conv` decides about a convolution on a device, and the arithmetic that follows from it.
+
+    row direction      a group reads whole storage rows:  threads = storage row / (outputs * element size)
+    column direction   threads = ceil(output height / outputs each); neighbours share `overlap` image rows
+    registers          accumulators + rows in flight + weights + addresses, none to memory
+
+A plan is the whole input of the kernels: the lane-level programs are generated from it alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from regweave.convolution.forms import plane_shifts, plane_width
+from regweave.errors import UnsupportedError
+from regweave.machines.compute import ComputeMachine
+from regweave.operators import Convolution
+from regweave.values import frozen
+
+if TYPE_CHECKING:
+    from regweave.programs import Program
+
+ELEMENT_BYTES = {"f32": 4, "f16": 2}
+
+
+@frozen
+class Registers:
+    """Registers of 32 bits that a thread of the convolution holds at once, and those that it may have."""
+
+    accumulators: int
+    rows: int
+    weights: int
+    addresses: int
+    available: int
+
+    @property
+    def used(self) -> int:
+        """All that are held at once."""
+        return self.accumulators + self.rows + self.weights + self.addresses
+
+
+@frozen
+class Alternative:
+    """A way that was not taken: its form and outputs per thread, what it would take, and why it lost."""
+
+    form: str
+    outputs_per_thread: tuple[int, int, int]
+    predicted_ms: float
+    reason: str
+
+
+@frozen
+class ConvPlan:
+    """A convolution on a device.
+
+    `form` says how rows are rearranged. A thread computes `outputs_per_thread` (along the row, along the
+    column, filters); `group` threads (along the row, along the column) work together on whole storage rows.
+    `strip_rows` output rows are rearranged at a time. `limit` names what bounds `predicted_ms`; `notes` say
+    what else a person should know; `most_rows` is the largest number of outputs along the column that fits
+    the registers; `own_workspace` is the memory of kernels that have their own way of keeping rows.
+    """
+
+    convolution: Convolution
+    dtype: str
+    machine: ComputeMachine
+    form: str
+    outputs_per_thread: tuple[int, int, int]
+    group: tuple[int, int]
+    strip_rows: int
+    registers: Registers
+    most_rows: int
+    predicted_ms: float
+    limit: str
+    notes: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    own_workspace: int | None = None
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element in memory."""
+        return ELEMENT_BYTES[self.dtype]
+
+    @property
+    def columns(self) -> int:
+        """Outputs of a row that a group computes."""
+        return self.group[0] * self.outputs_per_thread[0]
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """Threads in both directions, for one image and one block of filters."""
+        c = self.convolution
+        across = -(-c.horizontal.outputs // self.columns) * self.group[0]
+        return across, -(-c.vertical.outputs // self.outputs_per_thread[1])
+
+    @property
+    def overlap(self) -> int:
+        """Image rows that threads above one another both read."""
+        axis = self.convolution.vertical
+        return max(0, axis.span - axis.stride)
+
+    @property
+    def planes(self) -> int:
+        """Rows that each image row becomes."""
+        return len(plane_shifts(self.convolution.horizontal, self.form))
+
+    @property
+    def pitch(self) -> int:
+        """Elements from one rearranged row to the next: whole storage rows, as far as any group reads."""
+        axis, row = self.convolution.horizontal, self.machine.storage_row // self.element
+        reach = plane_width(axis, self.form) - axis.outputs
+        return -(-(self.threads[0] * self.outputs_per_thread[0] + reach) // row) * row
+
+    @property
+    def expansion(self) -> float:
+        """Elements of the rearranged rows for each element of the image's, padding aside."""
+        axis = self.convolution.horizontal
+        if self.form == "none":
+            return 1.0
+        return self.planes * plane_width(axis, self.form) / axis.size
+
+    @property
+    def strip_lines(self) -> int:
+        """Image rows that are rearranged at a time."""
+        axis = self.convolution.vertical
+        return (self.strip_rows - 1) * axis.stride + axis.span
+
+    @property
+    def strips(self) -> int:
+        """How often rows are rearranged, and then convolved."""
+        return -(-self.convolution.vertical.outputs // self.strip_rows)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Memory beyond image, weights and result."""
+        if self.own_workspace is not None:
+            return self.own_workspace
+        if self.form == "none":
+            return 0
+        c = self.convolution
+        return c.batch * c.channels * self.strip_lines * self.planes * self.pitch * self.element
+
+    @property
+    def bytes(self) -> int:
+        """Bytes moved to and from memory: image, weights and result once, rearranged rows there and back."""
+        c, held = self.convolution, self.element
+        count = c.batch * c.channels * c.vertical.size * c.horizontal.size
+        outputs = c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs
+        weights = c.filters * c.group_channels * c.vertical.kernel * c.horizontal.kernel
+        rearranged = 2 * self.strips * self.workspace_bytes if self.machine.kind == "gpu" else 0
+        return held * (count + outputs) + 4 * weights + rearranged
+
+    @property
+    def flops(self) -> int:
+        """Operations: an addition and a multiplication for each product."""
+        return 2 * self.convolution.products
+
+    def programs(self) -> tuple[Program, ...]:
+        """The lane-level kernels: the convolution, and before it the rearrangement where the form has one.
+
+        UnsupportedError for a machine whose kernels are assembly.
+        """
+        if self.machine.kind == "assembly":
+            raise UnsupportedError(
+                f"{self.machine.name} has no lane-level kernels",
+                where="machine",
+                expected="opencl-cpu or a GPU",
+                fix="regweave.conv2d runs on this processor",
+            )
+        from regweave.convolution.lanes import convolve_program
+        from regweave.convolution.rearranging import rearrange_program
+
+        first = () if self.form == "none" else (rearrange_program(self),)
+        return (*first, convolve_program(self))
+
+    def emit(self, target: str = "opencl") -> str:
+        """The kernels as text for `opencl` (as vectors on a processor), `hip` or `cuda`.
+
+        Errors: UnsupportedError as `programs`, InputError for an unknown target.
+        """
+        from regweave.convolution.emitting import plan_text
+
+        return plan_text(self, target)
+
+    def to_document(self) -> dict[str, Any]:
+        """The plan as plain values, ready for JSON."""
+        c = self.convolution
+        return {
+            "machine": self.machine.name,
+            "convolution": str(c),
+            "dtype": self.dtype,
+            "form": self.form,
+            "expansion": round(self.expansion, 4),
+            "threads": list(self.threads),
+            "threads_per_group": list(self.group),
+            "outputs_per_thread": list(self.outputs_per_thread),
+            "overlap": self.overlap,
+            "registers": {
+                "used": self.registers.used,
+                "available": self.registers.available,
+                "accumulators": self.registers.accumulators,
+                "rows": self.registers.rows,
+                "weights": self.registers.weights,
+                "addresses": self.registers.addresses,
+            },
+            "bytes": self.bytes,
+            "flops": self.flops,
+            "workspace_bytes": self.workspace_bytes,
+            "strip_rows": self.strip_rows,
+            "predicted_ms": self.predicted_ms,
+            "limit": self.limit,
+            "notes": list(self.notes),
+            "alternatives": [
+                {
+                    "form": other.form,
+                    "outputs_per_thread": list(other.outputs_per_thread),
+                    "predicted_ms": other.predicted_ms,
+                    "reason": other.reason,
+                }
+                for other in self.alternatives
+            ],
+        }

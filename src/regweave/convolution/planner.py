@@ -1,0 +1,369 @@
+"""`regweave.plan_conv`: form, threads and outputs per thread of a convolution on a device, by cost.
+
+    every form, every tile that fits the registers
+      -> time of its multiply-adds, loads included, of memory, of the rearrangement and its launches
+      -> the cheapest; what each of the others would have taken, and why it lost
+
+The model: a thread's multiply-adds at the device's rate, slowed by the loads beside them (a row's word serves
+`filters x rows that meet in it` of them, a weight `outputs of a thread`), by outputs that a tile computes in
+vain, by threads too few for the device, and by registers that halve the resident threads. Memory counts
+image, weights and result once, rearranged rows there and back where they leave the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from regweave.convolution.choice import FORMS as NATIVE_FORMS
+from regweave.convolution.forms import FORMS, plane_of
+from regweave.convolution.plan import ELEMENT_BYTES, Alternative, ConvPlan, Registers
+from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.machines.compute import ComputeMachine, find_compute_machine
+from regweave.operators import Convolution, convolution_of
+
+#: Rearranged rows of an image of at least a megapixel take this share of it at most.
+SHARE, LARGE = 0.02, 1 << 20
+#: Outputs of a thread along the column, and filters, at most.
+_MOST_ROWS, _MOST_FILTERS = 16, 16
+#: Registers for three addresses of 64 bits, an index and a count.
+_ADDRESSES = 8
+#: What halves the resident threads costs so much; what checks a border, per load.
+_HALF_OCCUPANCY, _BORDER = 1.15, 4.0
+#: Alternatives that are told of.
+_TOLD = 6
+
+
+def plan_conv(
+    shape: Sequence[int],
+    weights_shape: Sequence[int],
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    dtype: str = "f32",
+    machine: str | ComputeMachine = "cpu",
+    *,
+    form: str | None = None,
+    outputs_per_thread: Sequence[int] | None = None,
+) -> ConvPlan:
+    """The plan for an image and weights of these shapes (as `operators.convolution_of` reads them).
+
+    `dtype` is f32, or f16: stored so, and summed up in f32. `machine` is a name (`cpu`, `opencl-cpu`,
+    `bifrost-g76`, `sm_80`, ...) or a `ComputeMachine`. `form` and `outputs_per_thread` (along the row, along
+    the column, filters) insist on a choice. Errors: InputError for shapes that do not meet and unknown names,
+    UnsupportedError where nothing fits the machine.
+    """
+    c = convolution_of(
+        shape, weights_shape, strides=stride, padding=padding, dilations=dilation, groups=groups
+    )
+    target = machine if isinstance(machine, ComputeMachine) else find_compute_machine(machine)
+    forms = NATIVE_FORMS if target.kind == "assembly" else FORMS
+    for word, known, where in ((dtype, tuple(ELEMENT_BYTES), "dtype"), (form, (*forms, None), "form")):
+        if word not in known:
+            names = [name for name in known if name is not None]
+            raise InputError(
+                f"unknown {where} {word!r}",
+                where=where,
+                expected="one of " + ", ".join(names),
+                nearest=nearest_names(str(word), names),
+            )
+    if c.batch == 0:
+        raise InputError("no images", where="shape", expected="a batch of at least 1")
+    if target.kind == "assembly":
+        from regweave.convolution.native_plan import native_plan
+
+        return native_plan(c, dtype, target, form, outputs_per_thread)
+    wanted = None if outputs_per_thread is None else _wanted(outputs_per_thread, c)
+    plans = sorted(
+        candidates(c, dtype, target, form, wanted), key=lambda plan: (plan.predicted_ms, plan.registers.used)
+    )
+    if not plans:
+        raise UnsupportedError(
+            f"no way to convolve {c} with {target.registers} registers",
+            where=target.name,
+            expected="fewer outputs per thread, or arrays of less than 4 GiB",
+        )
+    best = plans[0]
+    return replace(best, notes=_notes(best, plans), alternatives=_alternatives(best, plans))
+
+
+def candidates(
+    c: Convolution,
+    dtype: str,
+    machine: ComputeMachine,
+    form: str | None = None,
+    outputs: tuple[int, int, int] | None = None,
+) -> Iterator[ConvPlan]:
+    """All plans that fit the registers, in no order; of a form and with outputs per thread if given."""
+    for name in FORMS if form is None else (form,):
+        for ox in _row_choices(c, machine):
+            for oc in _filter_choices(c):
+                if outputs is not None and (ox, oc) != (outputs[0], outputs[2]):
+                    continue
+                fits = [
+                    plan
+                    for oy in range(1, min(_MOST_ROWS, c.vertical.outputs) + 1)
+                    if (plan := _plan(c, dtype, machine, name, (ox, oy, oc))) is not None
+                    and (form is not None or _affordable(plan))
+                ]
+                for plan in fits:
+                    if outputs is None or plan.outputs_per_thread == outputs:
+                        yield replace(plan, most_rows=fits[-1].outputs_per_thread[1])
+
+
+def _wanted(given: Sequence[int], c: Convolution) -> tuple[int, int, int]:
+    values = tuple(given)
+    if len(values) != 3 or not all(isinstance(value, int) and value >= 1 for value in values):
+        raise InputError(
+            f"outputs per thread {given!r}",
+            where="outputs_per_thread",
+            expected="three whole numbers: along the row, along the column, filters",
+        )
+    return values[0], min(values[1], c.vertical.outputs), min(values[2], c.group_filters)
+
+
+def _row_choices(c: Convolution, machine: ComputeMachine) -> tuple[int, ...]:
+    if machine.kind == "vectors":
+        lanes = _vector_lanes(c, machine)
+        return tuple(n for n in (1, 2, 3, 4, 6) if n == 1 or n * lanes <= c.horizontal.outputs)
+    return tuple(n for n in (1, 2, 4, 8) if n == 1 or n <= max(1, c.horizontal.outputs))
+
+
+def _filter_choices(c: Convolution) -> tuple[int, ...]:
+    most = min(_MOST_FILTERS, c.group_filters)
+    return tuple(sorted({n for n in (1, 2, 3, 4, 5, 6, 8, 12, 16) if n <= most} | {most}))
+
+
+def _vector_lanes(c: Convolution, machine: ComputeMachine) -> int:
+    """Lanes of a vector: fewer where a row is shorter than one."""
+    lanes = machine.lanes
+    while lanes > 4 and lanes > c.horizontal.outputs:
+        lanes //= 2
+    return lanes
+
+
+def _group(c: Convolution, machine: ComputeMachine, ox: int, element: int) -> tuple[int, int]:
+    """Threads of a group along the row, so that they read whole storage rows, and along the column."""
+    if machine.kind == "vectors":
+        return _vector_lanes(c, machine), 1
+    across = max(1, machine.storage_row // (ox * element))
+    return min(across, machine.group), max(1, machine.group // across)
+
+
+def _registers(
+    c: Convolution, machine: ComputeMachine, form: str, outputs: tuple[int, int, int]
+) -> Registers:
+    ox, oy, oc = outputs
+    axis = c.horizontal
+    # where a thread's words overlap from tap to tap it keeps the row, else only what one tap reads
+    if form == "unrolled" or machine.kind == "vectors" or ox == 1:
+        rows = ox
+    else:
+        step = axis.stride if form == "none" else 1
+        places = {
+            (plane, place + x * step)
+            for plane, place in (plane_of(axis, form, tap) for tap in range(axis.kernel))
+            for x in range(ox)
+        }
+        rows = len(places)
+    if machine.uniform:
+        weights, addresses = 0, (1 if machine.kind == "vectors" else _ADDRESSES)
+    else:
+        weights, addresses = oc * min(oy, c.vertical.kernel), _ADDRESSES
+    return Registers(ox * oy * oc, rows, weights, addresses, machine.registers)
+
+
+def _plan(
+    c: Convolution, dtype: str, machine: ComputeMachine, form: str, outputs: tuple[int, int, int]
+) -> ConvPlan | None:
+    registers = _registers(c, machine, form, outputs)
+    if registers.used > registers.available:
+        return None
+    element = ELEMENT_BYTES[dtype]
+    group = _group(c, machine, outputs[0], element)
+    plan = ConvPlan(
+        c, dtype, machine, form, outputs, group, c.vertical.outputs, registers, outputs[1], 0.0, ""
+    )
+    plan = replace(plan, strip_rows=_strip_rows(plan))
+    sizes = (
+        plan.workspace_bytes,
+        element * c.batch * c.channels * c.vertical.size * c.horizontal.size,
+        element * c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs,
+    )
+    if max(sizes) >= 1 << 32 or plan.strip_rows < outputs[1]:
+        return None
+    milliseconds, limit = predicted(plan)
+    return replace(plan, predicted_ms=milliseconds, limit=limit)
+
+
+def _strip_rows(plan: ConvPlan) -> int:
+    """Output rows that are rearranged at a time: all, or what the share of a large image allows."""
+    c, rows = plan.convolution, plan.convolution.vertical.outputs
+    pixels = c.vertical.size * c.horizontal.size
+    if plan.form == "none" or pixels < LARGE:
+        return rows
+    budget = SHARE * c.batch * c.channels * pixels * plan.element
+    line = c.batch * c.channels * plan.planes * plan.pitch * plan.element
+    lines = int(budget // line)
+    most = (lines - c.vertical.span) // c.vertical.stride + 1
+    unit = plan.outputs_per_thread[1] * plan.group[1]
+    if most >= rows:
+        return rows
+    return max(plan.outputs_per_thread[1], most // unit * unit if most >= unit else most)
+
+
+def _affordable(plan: ConvPlan) -> bool:
+    """Whether rearranged rows take no more of the memory than a plan may take unasked."""
+    c = plan.convolution
+    pixels = c.vertical.size * c.horizontal.size
+    return pixels < LARGE or plan.workspace_bytes <= SHARE * c.batch * c.channels * pixels * plan.element
+
+
+def predicted(plan: ConvPlan) -> tuple[float, str]:
+    """(milliseconds, what bounds them) by the model of the head comment."""
+    c, m = plan.convolution, plan.machine
+    ox, oy, oc = plan.outputs_per_thread
+    down, along = c.vertical, c.horizontal
+    taps, deep = down.kernel * along.kernel, c.group_channels
+    # one channel of one thread
+    products = ox * oy * oc * taps
+    lines = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
+    loads = lines * _row_loads(plan)
+    # weights of one tap serve all rows that meet there; in memory operands they cost a load each
+    weights = down.kernel * along.kernel * oc * min(oy, 2 if m.kind == "vectors" else 1)
+    weights = weights * 0.5 if m.kind == "vectors" else weights / (8 if m.uniform else 4)
+    cycles = max(products + m.load_cost * (loads + weights), _latency(plan) * taps)
+    efficiency = products / (cycles + (3 if m.kind == "vectors" else 8))
+    useful = _useful(plan)
+    if m.kind == "gpu":
+        threads = plan.threads[0] * plan.threads[1] * c.batch * c.groups * -(-c.group_filters // oc)
+        useful *= min(1.0, threads / m.threads)
+        if plan.registers.used > m.full_registers:
+            efficiency /= _HALF_OCCUPANCY
+    border = _border_share(plan)
+    arithmetic = plan.flops / (m.gflops * 1e6 * efficiency * useful) * (1 + border * _BORDER)
+    memory = plan.bytes / (m.gb_per_s * 1e6)
+    launches = plan.strips * (1 if plan.form == "none" else 2)
+    rearranging = _rearranging(plan)
+    total = max(arithmetic, memory) + rearranging + launches * m.launch_us / 1000
+    assert deep >= 1, "a group has channels"
+    return total, "arithmetic" if arithmetic >= memory else "memory"
+
+
+def _row_loads(plan: ConvPlan) -> float:
+    """Loads of a thread for one image row: words, or vectors where they lie side by side."""
+    c, ox = plan.convolution, plan.outputs_per_thread[0]
+    axis = c.horizontal
+    if plan.machine.kind == "vectors":
+        # elements that are no neighbours come one by one
+        gathered = plan.machine.lanes * 1.5 if plan.form == "none" and axis.stride > 1 else 1.0
+        return axis.kernel * ox * gathered
+    if plan.form == "unrolled":
+        return axis.kernel * max(1.0, ox * plan.element / 16)
+    step = axis.stride if plan.form == "none" else 1
+    places = {
+        (plane, place + x * step)
+        for plane, place in (plane_of(axis, plan.form, tap) for tap in range(axis.kernel))
+        for x in range(ox)
+    }
+    return float(len(places))
+
+
+def _latency(plan: ConvPlan) -> float:
+    """Multiply-adds of one tap that must be under way to keep a processor busy."""
+    return 8.0 if plan.machine.kind == "vectors" else 0.0
+
+
+def _useful(plan: ConvPlan) -> float:
+    """Share of the outputs computed that are wanted."""
+    c = plan.convolution
+    _, oy, oc = plan.outputs_per_thread
+    share = 1.0
+    for wanted, unit in (
+        (c.horizontal.outputs, plan.columns),
+        (c.vertical.outputs, oy),
+        (c.group_filters, oc),
+    ):
+        share *= wanted / (-(-wanted // unit) * unit)
+    return share
+
+
+def _border_share(plan: ConvPlan) -> float:
+    """Share of the tiles that look at each element, where the image is read as it is."""
+    c = plan.convolution
+    if plan.form != "none" or not any(c.pads):
+        return 0.0
+    inner = 1.0
+    units = ((c.horizontal, plan.columns), (c.vertical, plan.outputs_per_thread[1]))
+    for axis, unit in units:
+        blocks = -(-axis.outputs // unit)
+        edge = min(blocks, -(-axis.interior.start // unit) + -(-(axis.outputs - axis.interior.stop) // unit))
+        inner *= 1 - edge / blocks
+    return 1 - inner
+
+
+def _rearranging(plan: ConvPlan) -> float:
+    """Milliseconds to rearrange all strips."""
+    c, m = plan.convolution, plan.machine
+    if plan.form == "none":
+        return 0.0
+    axis = c.horizontal
+    elements = c.batch * c.channels * plan.strips * plan.strip_lines * plan.planes * plan.pitch
+    if m.kind == "vectors":
+        each = 1.5 if axis.stride > 1 else 0.15  # nanoseconds, one by one or in vectors, on two cores
+        return elements * each / 2 / 1e6
+    return 2 * elements * plan.element / (m.gb_per_s * 1e6)
+
+
+def _notes(best: ConvPlan, plans: Sequence[ConvPlan]) -> tuple[str, ...]:
+    notes = []
+    ox, oy, oc = best.outputs_per_thread
+    if oy < best.most_rows:
+        fuller = next(
+            plan
+            for plan in plans
+            if plan.form == best.form and plan.outputs_per_thread == (ox, best.most_rows, oc)
+        )
+        notes.append(
+            f"{best.most_rows} outputs along the column would fit the registers, but take "
+            f"{fuller.predicted_ms / best.predicted_ms:.2f} times as long"
+        )
+    if best.registers.used > best.machine.full_registers:
+        notes.append(
+            f"{best.registers.used} registers of a thread are more than the "
+            f"{best.machine.full_registers} with which all threads stay resident"
+        )
+    if best.strips > 1:
+        notes.append(f"rows are rearranged {best.strip_lines} at a time, in {best.strips} strips")
+    return tuple(notes)
+
+
+def _alternatives(best: ConvPlan, plans: Sequence[ConvPlan]) -> tuple[Alternative, ...]:
+    """The best of every other form, then the next best tiles."""
+    others: list[ConvPlan] = []
+    for form in FORMS:
+        found = next((plan for plan in plans if plan.form == form and plan.form != best.form), None)
+        if found is not None:
+            others.append(found)
+    others += [plan for plan in plans[1:] if plan not in others][: _TOLD - len(others)]
+    return tuple(
+        Alternative(plan.form, plan.outputs_per_thread, plan.predicted_ms, _reason(plan, best))
+        for plan in others
+    )
+
+
+def _reason(plan: ConvPlan, best: ConvPlan) -> str:
+    ratio = f"{plan.predicted_ms / best.predicted_ms:.2f} times as long"
+    if plan.form != best.form:
+        if plan.form == "none":
+            why = (
+                "elements that are no neighbours" if plan.convolution.horizontal.stride > 1 else "its border"
+            )
+            return f"{ratio}: {why}, {100 * _border_share(plan):.0f} % of the tiles at a border"
+        return f"{ratio}: the rows become {plan.expansion:.2f} times as many, {plan.strips} strips"
+    if _useful(plan) < 0.98 * _useful(best):
+        return f"{ratio}: computes {100 / _useful(plan) - 100:.0f} % in vain"
+    if plan.registers.used > best.machine.full_registers >= best.registers.used:
+        return f"{ratio}: its registers halve the resident threads"
+    return f"{ratio}: more loads for each product"

@@ -1,0 +1,41 @@
+"""Devices that convolutions are planned for, by name: processors and GPUs, most of them through OpenCL."""
+
+from __future__ import annotations
+
+from regweave.errors import InputError, nearest_names
+from regweave.machines.compute.gpus import GPUS
+from regweave.machines.compute.machine import ComputeMachine
+from regweave.machines.compute.mobile import MOBILE
+from regweave.machines.compute.processors import PROCESSORS
+
+MACHINES = {machine.name: machine for machine in (*PROCESSORS, *MOBILE, *GPUS)}
+#: Whole families, by their usual member.
+_FAMILIES = {"bifrost": "bifrost-g76", "adreno": "adreno-630", "cpu": "avx512"}
+
+__all__ = ["MACHINES", "ComputeMachine", "compute_machine_names", "find_compute_machine"]
+
+
+def compute_machine_names() -> tuple[str, ...]:
+    """The names of all devices, families included."""
+    return (*_FAMILIES, *MACHINES)
+
+
+def find_compute_machine(name: str) -> ComputeMachine:
+    """The device of this name; InputError with the nearest names otherwise.
+
+    `cpu` is this processor: AVX2 where it lacks AVX-512.
+    """
+    if name == "cpu":
+        from regweave.machines.x86.features import detect
+
+        found = detect()
+        return MACHINES["avx512" if found is None else found.name]
+    if isinstance(name, str) and _FAMILIES.get(name, name) in MACHINES:
+        return MACHINES[_FAMILIES.get(name, name)]
+    names = compute_machine_names()
+    raise InputError(
+        f"unknown machine {name!r}",
+        where="machine",
+        expected="one of " + ", ".join(names),
+        nearest=nearest_names(str(name), names),
+    )

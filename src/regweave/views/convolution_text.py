@@ -1,0 +1,66 @@
+"""A convolution's plan in words, with the rows that neighbouring threads read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regweave.convolution.plan import ConvPlan
+
+_FORMS = {
+    "none": "the image is read as it is",
+    "polyphase": "rows are split into phases, one for each place within the stride",
+    "unrolled": "each row becomes one row per kernel column",
+    "transformed": "rows are combined so that fewer products are needed",
+}
+_SHOWN = 3  # threads above one another
+
+
+def convolution_text(plan: ConvPlan) -> str:
+    """The plan for a person: choices, accounting, which rows threads read, and what else there was."""
+    c, r = plan.convolution, plan.registers
+    across, down, filters = plan.outputs_per_thread
+    one = "vectors" if plan.machine.kind != "gpu" else "outputs"
+    parts = [
+        (r.accumulators, "results"),
+        (r.rows, "image"),
+        (r.weights, "weights"),
+        (r.addresses, "addresses"),
+    ]
+    rows = [
+        ("form", f"{plan.form}: {_FORMS[plan.form]} ({plan.expansion:.2f} times the image)"),
+        ("threads", f"{plan.threads[0]} x {plan.threads[1]}, in groups of {plan.group[0]} x {plan.group[1]}"),
+        ("each", f"{across} {one} along the row, {down} rows, {filters} filters"),
+        ("registers", f"{r.used} of {r.available}: " + ", ".join(f"{n} {word}" for n, word in parts if n)),
+        ("moved", f"{_size(plan.bytes)}, for {plan.flops / 1e9:.3g} billion operations"),
+        ("workspace", f"{_size(plan.workspace_bytes)}"),
+        ("predicted", f"{plan.predicted_ms:.3g} ms, bound by {plan.limit}, on {plan.machine.chip}"),
+    ]
+    lines = [f"{c}, {plan.dtype}, on {plan.machine.title}", ""]
+    lines += [f"  {name:<11}{words}" for name, words in rows]
+    lines += ["", f"  Threads above one another share {plan.overlap} image rows:", ""]
+    lines += [f"    {words}" for words in row_words(plan)]
+    lines += [f"\n  {note}." for note in plan.notes]
+    if plan.alternatives:
+        lines += ["", "  Not taken:", ""]
+        for other in plan.alternatives:
+            tile = " x ".join(map(str, other.outputs_per_thread))
+            lines.append(f"    {other.form:<12}{tile:<12}{other.predicted_ms:8.3g} ms  {other.reason}")
+    return "\n".join(lines) + "\n"
+
+
+def row_words(plan: ConvPlan) -> list[str]:
+    """Which output rows the first threads of a column compute, and which image rows they read."""
+    axis, each = plan.convolution.vertical, plan.outputs_per_thread[1]
+    words = []
+    for thread in range(min(_SHOWN, plan.threads[1])):
+        first, last = thread * each, min((thread + 1) * each, axis.outputs) - 1
+        low, high = max(0, axis.place(first, 0)), min(axis.size - 1, axis.place(last, axis.kernel - 1))
+        words.append(f"outputs {first:>4} .. {last:<4} read rows {low:>4} .. {high}")
+    return words
+
+
+def _size(count: int) -> str:
+    if count >= 1e6:
+        return f"{count / 1e6:.4g} MB"
+    return f"{count / 1e3:.4g} kB" if count >= 1e3 else f"{count} bytes"

@@ -1,0 +1,96 @@
+"""Convolution kernels through OpenCL: any parameters, every form and tile, f32 and f16, borders with NaNs."""
+
+import random
+
+import numpy as np
+import pytest
+
+from regweave import InputError
+from regweave.convolution import OpenCLConvolution, plan_conv
+from regweave.convolution.planner import candidates
+from regweave.devices.opencl import open_runtime
+from regweave.errors import RegweaveError
+from regweave.machines.compute import find_compute_machine
+from regweave.operators import convolution_of
+
+TOLERANCE = {"f32": 1e-4, "f16": 3e-2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def runtime():
+    try:
+        return open_runtime()
+    except RegweaveError as error:
+        pytest.skip(str(error))
+
+
+def random_convolution(choose):
+    while True:
+        groups = choose.choice([1, 1, 2, 3])
+        channels, filters = groups * choose.randint(1, 3), groups * choose.randint(1, 6)
+        kernel = choose.randint(1, 5), choose.randint(1, 5)
+        image = choose.randint(1, 2), channels, choose.randint(1, 20), choose.randint(1, 60)
+        try:
+            return convolution_of(
+                image,
+                (filters, channels // groups, *kernel),
+                strides=(choose.randint(1, 3), choose.randint(1, 3)),
+                padding=[choose.randint(0, 4) for _ in range(4)],
+                dilations=(choose.randint(1, 3), choose.randint(1, 3)),
+                groups=groups,
+            )
+        except InputError:
+            continue  # a kernel larger than its image
+
+
+def arrays(c, dtype, seed):
+    numbers = np.random.default_rng(seed)
+    kind = np.float32 if dtype == "f32" else np.float16
+    x = numbers.standard_normal(c.image_shape).astype(kind).astype(np.float32)
+    w = numbers.standard_normal(c.weights_shape).astype(np.float32)
+    return x, w, numbers.standard_normal(c.filters).astype(np.float32)
+
+
+def check(seed):
+    choose = random.Random(seed)
+    c, dtype = random_convolution(choose), choose.choice(["f32", "f32", "f16"])
+    machine = choose.choice(["opencl-cpu"] * 3 + ["bifrost-g76", "gfx906", "sm_80", "valhall"])
+    plan = choose.choice(list(candidates(c, dtype, find_compute_machine(machine))))
+    x, w, bias = arrays(c, dtype, seed)
+    y = OpenCLConvolution(plan, w, bias)(x)
+    np.testing.assert_allclose(
+        y.astype(np.float64), c.reference(x, w, bias), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype],
+        err_msg=f"{c} {plan.form} {plan.outputs_per_thread}",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_parameters(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 1000, 50))
+def test_a_thousand_of_them(first):
+    for seed in range(1000 + first, 1050 + first):
+        check(seed)
+
+
+@pytest.mark.parametrize("form", ["none", "polyphase", "unrolled"])
+def test_a_nan_reaches_only_what_reads_it(form):
+    plan = plan_conv((1, 2, 30, 40), (3, 2, 3, 3), 1, 1, machine="opencl-cpu", form=form)
+    x, w, bias = arrays(plan.convolution, "f32", 0)
+    x[0, 1, 0, 0], x[0, 0, 29, 39] = np.nan, np.inf
+    finite = np.isfinite(OpenCLConvolution(plan, w, bias)(x))
+    expected = np.ones((30, 40), bool)
+    expected[:2, :2] = expected[28:, 38:] = False
+    assert (finite == expected).all()
+
+
+def test_wrong_shapes_are_errors():
+    plan = plan_conv((1, 2, 8, 8), (3, 2, 3, 3), machine="opencl-cpu")
+    x, w, bias = arrays(plan.convolution, "f32", 0)
+    with pytest.raises(InputError, match=r"\[3, 2, 3, 3\]"):
+        OpenCLConvolution(plan, w[:2], bias)
+    with pytest.raises(InputError, match=r"\[1, 2, 8, 8\]"):
+        OpenCLConvolution(plan, w, bias)(x[:, :1])

@@ -1,0 +1,146 @@
+"""Plans: registers hold, threads follow from storage rows, the best of all that fit is taken."""
+
+import json
+
+import pytest
+
+import regweave
+from regweave import InputError, UnsupportedError
+from regweave.cli import main
+from regweave.convolution import ConvPlan, plan_conv
+from regweave.convolution.planner import candidates
+from regweave.machines.compute import (
+    MACHINES,
+    ComputeMachine,
+    compute_machine_names,
+    find_compute_machine,
+)
+from regweave.views import convolution_svg, convolution_text
+
+CASE = ((1, 3, 1080, 1920), (16, 3, 3, 3), 1, 1)
+GPUS = [name for name, machine in MACHINES.items() if machine.kind == "gpu"]
+
+
+@pytest.mark.parametrize("name", compute_machine_names())
+@pytest.mark.parametrize("kernel", [(16, 3, 3, 3), (16, 3, 7, 7), (16, 3, 1, 7)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_plan_fits_the_registers_and_the_share_of_memory(name, kernel, stride):
+    plan = plan_conv((1, 3, 1080, 1920), kernel, stride, "same_upper", machine=name)
+    assert isinstance(plan, ConvPlan)
+    assert 0 < plan.registers.used <= plan.registers.available
+    assert plan.workspace_bytes <= 0.02 * 4 * 3 * 1080 * 1920
+    assert plan.flops == 2 * plan.convolution.products
+    assert plan.predicted_ms > 0
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_group_reads_whole_storage_rows_and_a_column_covers_the_height(name):
+    plan = plan_conv(*CASE, machine=name)
+    machine, (across, down, _) = find_compute_machine(name), plan.outputs_per_thread
+    assert plan.group[0] == min(machine.group, machine.storage_row // (across * 4))
+    assert plan.threads[1] == -(-1080 // down)
+    assert plan.overlap == 2
+
+
+def test_the_plan_is_the_cheapest_of_all_that_fit():
+    plan = plan_conv(*CASE, machine="bifrost-g76")
+    every = list(candidates(plan.convolution, "f32", plan.machine))
+    assert plan.predicted_ms == min(other.predicted_ms for other in every)
+    assert {"polyphase", "unrolled"} <= {other.form for other in plan.alternatives}
+    assert all("times as long" in other.reason for other in plan.alternatives)
+
+
+@pytest.mark.parametrize("form", ["none", "polyphase", "unrolled"])
+@pytest.mark.parametrize("machine", ["cpu", "opencl-cpu", "valhall"])
+def test_a_form_can_be_insisted_on(form, machine):
+    assert plan_conv(*CASE, machine=machine, form=form).form == form
+
+
+def test_the_processors_plan_is_what_conv2d_does():
+    assert plan_conv(*CASE).form == "transformed"
+    assert plan_conv((1, 3, 224, 224), (64, 3, 7, 7), 2, 3).form == "polyphase"
+    assert plan_conv((1, 1, 4096, 4096), (1, 1, 5, 5), 1, 2).form == "none"
+    assert regweave.plan_conv is plan_conv
+
+
+def test_bad_requests_name_what_is_near():
+    with pytest.raises(InputError, match=r"nearest: .*bifrost-g76"):
+        plan_conv(*CASE, machine="bifrst-g76")
+    with pytest.raises(InputError, match="nearest: polyphase"):
+        plan_conv(*CASE, machine="opencl-cpu", form="polyfase")
+    with pytest.raises(InputError, match="no output"):
+        plan_conv((1, 3, 2, 2), (4, 3, 3, 3))
+    for settings in ({"dtype": "f16"}, {"outputs_per_thread": (1, 2, 3)}):
+        with pytest.raises(UnsupportedError):
+            plan_conv(*CASE, machine="cpu", **settings)
+    with pytest.raises(UnsupportedError, match="no lane-level kernels"):
+        plan_conv(*CASE, machine="cpu").emit()
+
+
+def test_a_machine_that_cannot_be_is_refused():
+    good = find_compute_machine("bifrost-g76")
+    fields = {name: getattr(good, name) for name in ComputeMachine.__dataclass_fields__}
+    for change in (
+        {"registers": 0},
+        {"storage_row": 48},
+        {"group": 3},
+        {"full_registers": 65},
+        {"gflops": 0},
+    ):
+        with pytest.raises(InputError):
+            ComputeMachine(**{**fields, **change})
+
+
+def test_the_verb_prints_a_document_with_the_promised_keys(capfd):
+    words = ["conv", "--shape", "1x3x1080x1920", "--kernel", "16x3x3x3", "--machine", "bifrost-g76"]
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert {"machine", "form", "expansion", "threads", "outputs_per_thread", "registers", "bytes", "flops",
+            "workspace_bytes", "predicted_ms", "alternatives"} <= document.keys()  # fmt: skip
+    assert {"used", "available"} <= document["registers"].keys()
+
+
+@pytest.mark.parametrize("name", ["cpu", "opencl-cpu", "valhall", "sm_80"])
+def test_any_plan_is_told_and_drawn(name):
+    plan = plan_conv((1, 3, 37, 41), (8, 3, 5, 5), 2, 2, machine=name)
+    text, picture = convolution_text(plan), convolution_svg(plan)
+    assert f"{plan.registers.used} of {plan.registers.available}" in text
+    assert "Threads above one another share 3 image rows" in text
+    assert picture.count("<rect") > 10
+    assert picture.endswith("</svg>")
+
+
+def test_the_verb_draws_and_emits(capfd, tmp_path):
+    words = [
+        "conv",
+        "--shape",
+        "1x3x40x60",
+        "--kernel",
+        "8x3x3x3",
+        "--padding",
+        "1",
+        "--machine",
+        "opencl-cpu",
+    ]
+    assert main([*words, "--svg", str(tmp_path / "plan.svg")]) == 0
+    out = capfd.readouterr().out
+    assert "Threads above one another share 2 image rows" in out
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg ")
+    assert main([*words, "--emit", "opencl"]) == 0
+    assert "kernel void" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--shape", "1x3xabc", "--kernel", "8x3x3x3"], "no list of sizes"),
+        (["--shape", "1x3x8x8", "--kernel", "8x4x3x3"], "4 channels"),
+        (["--shape", "1x3x8x8", "--kernel", "8x3x3x3", "--stride", "1x2x3"], "3 numbers"),
+        (["--shape", "1x3x8x8", "--kernel", "8x3x3x3", "--padding", "same_uper"], "same_upper"),
+        (["--shape", "1x3x8x8", "--kernel", "8x3x3x3", "--emit", "opncl", "--machine", "sm_80"], "opencl"),
+        (["--shape", "1x3x8x8", "--kernel", "8x3x3x3", "--emit", "opencl", "--json"], "one of them"),
+    ],
+)
+def test_bad_words_are_errors_that_say_what_is_wrong(words, said, capfd):
+    assert main(["conv", *words]) == 2
+    assert said in capfd.readouterr().err
