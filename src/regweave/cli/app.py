@@ -127,6 +127,7 @@ VERBS = {
 
     regweave bench cascade --threads 1
     regweave bench gemm --threads 2 --json
+    regweave bench conv --threads 2
     regweave bench models --threads 2
     regweave bench rearrange --case 'f16 C -> B'
 """,
