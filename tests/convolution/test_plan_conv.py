@@ -1,6 +1,7 @@
 """Plans: registers hold, threads follow from storage rows, the best of all that fit is taken."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -8,6 +9,7 @@ import regweave
 from regweave import InputError, UnsupportedError
 from regweave.cli import main
 from regweave.convolution import ConvPlan, plan_conv
+from regweave.convolution.choice import even_parts, part_sizes
 from regweave.convolution.planner import candidates
 from regweave.machines.compute import (
     MACHINES,
@@ -75,6 +77,20 @@ def test_bad_requests_name_what_is_near():
             plan_conv(*CASE, machine="cpu", **settings)
     with pytest.raises(UnsupportedError, match="no lane-level kernels"):
         plan_conv(*CASE, machine="cpu").emit()
+
+
+def test_parts_are_even_and_counted():
+    for count in range(1, 40):
+        for most in range(1, 12):
+            parts = even_parts(count, most)
+            assert sum(parts) == count
+            assert max(parts) <= most
+            assert dict(part_sizes(count, most)) == Counter(parts)
+
+
+def test_the_plan_of_an_image_without_end_is_there_at_once():
+    plan = plan_conv((1, 3, 10**8, 10**8), (8, 3, 3, 3))
+    assert plan.threads[1] == -(-(10**8 - 2) // plan.outputs_per_thread[1])
 
 
 def test_a_machine_that_cannot_be_is_refused():

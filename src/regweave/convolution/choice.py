@@ -13,6 +13,7 @@ of its loads' time and a step of the loop; tails count, so 512 columns are cut i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import product
 
 from regweave.errors import InputError, nearest_names
@@ -72,6 +73,13 @@ def even_parts(count: int, most: int) -> tuple[int, ...]:
     return tuple((count + parts - 1 - part) // parts for part in range(parts))
 
 
+def part_sizes(count: int, most: int) -> tuple[tuple[int, int], ...]:
+    """The sizes of `even_parts`, one or two, each with how many parts have it."""
+    parts = -(-count // most)
+    large, more = divmod(count, parts)
+    return ((large + 1, more), (large, parts - more)) if more else ((large, parts),)
+
+
 def choose(
     c: Convolution,
     machine: VectorMachine,
@@ -102,7 +110,7 @@ def choose(
     by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
     widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
-    blocks = {size for width in widths for size in even_parts(-(-width // machine.lanes), vectors)}
+    blocks = {size for width in widths for size, _ in part_sizes(-(-width // machine.lanes), vectors)}
     tile = ConvTile(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=rows,
@@ -255,9 +263,10 @@ def _column(
         spare = registers - weights - under_way * vectors
         if spare < 1 + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
             continue
-        blocks = even_parts(-(-columns // machine.lanes), vectors)
-        loads = 1.6 * lines_of(c, rows) * width * sum(blocks) + weights * len(blocks)
-        cycles = rows * weights * sum(blocks) + _LOAD * loads + _START * len(blocks)
+        vectors_of_row = -(-columns // machine.lanes)
+        blocks = -(-vectors_of_row // vectors)
+        loads = 1.6 * lines_of(c, rows) * width * vectors_of_row + weights * blocks
+        cycles = rows * weights * vectors_of_row + _LOAD * loads + _START * blocks
         cycles *= band
         if cycles < least:
             best, least = (rows, 1, vectors), cycles
@@ -286,11 +295,10 @@ def _cost(machine: VectorMachine, filters: int, vectors: int, o: int, v: int) ->
     """Cycles per tap of all tiles of a row of that many vectors; ties go to fewer loads."""
     product_cycles = 0.5 if machine.lanes == 8 else 1.0
     total, loads = 0.0, 0
-    for tile in even_parts(filters, o):
-        for block in even_parts(vectors, v):
-            load = 1.6 * block + tile
-            total += max((tile * block + _LOAD * load) * product_cycles, 4.0) + 0.5
-            loads += tile + block
+    for (tile, tiles), (block, blocks) in product(part_sizes(filters, o), part_sizes(vectors, v)):
+        load = 1.6 * block + tile
+        total += tiles * blocks * (max((tile * block + _LOAD * load) * product_cycles, 4.0) + 0.5)
+        loads += tiles * blocks * (tile + block)
     return total, loads
 
 
@@ -333,13 +341,17 @@ def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int
 
 def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int = 1) -> int:
     """Columns of a strip: as many as its budget allows for one row, in equal ones of whole vectors."""
-    budget, columns, strips = _budget(c), c.horizontal.outputs, 1
-    while True:
-        width = -(-columns // strips)
-        width = -(-width // machine.lanes) * machine.lanes
-        if width <= machine.lanes or _strip_bytes(c, machine, form, width, rows) <= budget:
-            return width if strips > 1 else columns
-        strips += 1
+    budget, columns, lanes = _budget(c), c.horizontal.outputs, machine.lanes
+
+    def width(strips: int) -> int:
+        return -(-columns // (strips * lanes)) * lanes
+
+    def fits(strips: int) -> bool:
+        return width(strips) <= lanes or _strip_bytes(c, machine, form, width(strips), rows) <= budget
+
+    # a row may be cut into millions of strips: halving finds how many
+    strips = 1 + bisect_left(range(1, -(-columns // lanes) + 1), True, key=fits)
+    return width(strips) if strips > 1 else columns
 
 
 def _band_rows(
