@@ -30,6 +30,8 @@ _MOST_ROWS, _MOST_FILTERS = 16, 16
 _ADDRESSES = 8
 #: What halves the resident threads costs so much; what checks a border, per load.
 _HALF_OCCUPANCY, _BORDER = 1.15, 4.0
+#: What each vector register beyond so many costs where a compiler allocates them.
+_CROWDED, _UNCROWDED = 0.035, 10
 #: Alternatives that are told of.
 _TOLD = 6
 
@@ -231,11 +233,14 @@ def predicted(plan: ConvPlan) -> tuple[float, str]:
     lines = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
     loads = lines * _row_loads(plan)
     # weights of one tap serve all rows that meet there; in memory operands they cost a load each
-    weights = down.kernel * along.kernel * oc * min(oy, 2 if m.kind == "vectors" else 1)
+    weights = down.kernel * along.kernel * oc * (oy if m.kind == "vectors" else 1)
     weights = weights * 0.5 if m.kind == "vectors" else weights / (8 if m.uniform else 4)
     cycles = max(products + m.load_cost * (loads + weights), _latency(plan) * taps)
     efficiency = products / (cycles + (3 if m.kind == "vectors" else 8))
     useful = _useful(plan)
+    if m.kind == "vectors":
+        # measured: the compiler schedules small tiles best
+        efficiency /= 1 + _CROWDED * max(0, plan.registers.used - _UNCROWDED)
     if m.kind == "gpu":
         threads = plan.threads[0] * plan.threads[1] * c.batch * c.groups * -(-c.group_filters // oc)
         useful *= min(1.0, threads / m.threads)
