@@ -21,7 +21,7 @@ def test_a_plan_prints(make_chain: Make) -> None:
     lines = str(plan).splitlines()
     assert lines[0] == "rows 64 -> 64 channel_add relu -> 64 channel_add relu; avx512, at most 2 threads"
     assert lines[1].startswith("tile 6 x 64 in registers, blocks of ")
-    assert lines[2].startswith("seam 0, 64 wide: shared, ")
+    assert lines[2].startswith("seam 1, 64 wide: shared, ")
     assert plan.listing is not None
     assert "acc" in str(plan.listing.register_map)
 

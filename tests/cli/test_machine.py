@@ -1,6 +1,7 @@
 """`regweave machine`, and what the shell is told of names."""
 
 import json
+import re
 
 import pytest
 
@@ -70,3 +71,17 @@ def test_completion(words, expected, capfd):
     main(["__complete", *words])
     lines = capfd.readouterr().out.splitlines()
     assert {line.split("\t")[0] for line in lines[lines.index("\x1fbegin") + 1 :]} == expected
+
+
+def test_instructions_that_differ_in_sizes_share_a_line(capfd):
+    assert main(["machine", "sm_90a"]) == 0
+    out = capfd.readouterr().out
+    assert len(out.splitlines()) < 100
+    assert re.search(r"32 . wgmma\.m64n8k8\.tf32 \.\.\. wgmma\.m64n256k8\.tf32 ", out)
+    assert main(["machine", "sm_90a", "m64n64k8.tf32"]) == 0
+    assert "wgmma.m64n64k8.tf32 " in capfd.readouterr().out
+    assert main(["machine", "sm_90a", "m64n64k8.tf32", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert [entry["name"] for entry in document["instructions"]] == ["wgmma.m64n64k8.tf32"]
+    assert main(["machine", "sm_90a", "wgma"]) != 0
+    assert "nothing whose name holds 'wgma'" in capfd.readouterr().err

@@ -169,3 +169,25 @@ def test_the_machine_follows_from_the_names(capfd):
     assert main(["rearrange", "v_mfma_f64_16x16x4_f64:D^T", "v_mfma_f64_16x16x4_f64:A", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert (document["machine"], document["language"], document["strategy"]) == ("gfx90a", "hip", "identity")
+
+
+def test_a_plan_is_drawn_and_a_table_is_called_as_its_file(tmp_path, capfd):
+    table, drawing = tmp_path / "board.csv", tmp_path / "plan.svg"
+    table.write_text(find_layout(C).to_csv(), "utf-8")
+    assert main(["rearrange", str(table), A, "--svg", str(drawing)]) == 0
+    out, err = capfd.readouterr()
+    assert (out, "drawn to" in err) == ("", True)
+    text = drawing.read_text("utf-8")
+    assert text.startswith("<svg ")
+    assert "<title>board -&gt; mma.m16n8k8.tf32:A" in text
+    table.write_text("name,mine\n" + find_layout(C).to_csv(), "utf-8")
+    assert main(["layout", str(table)]) == 0
+    assert capfd.readouterr().out.startswith("mine: 16 x 8")
+
+
+def test_instructions_that_are_not_native_are_remarked_upon(capfd):
+    s4 = "mma.m16n8k64.s4"
+    assert main(["rearrange", f"{s4}:C@s4", f"{s4}:A", "--machine", "sm_90a"]) == 0
+    assert f"{s4} is no instruction that sm_90a executes itself: from sm_90a on" in capfd.readouterr().out
+    assert main(["rearrange", f"{s4}:C@s4", f"{s4}:A", "--machine", "sm_80"]) == 0
+    assert "executes itself" not in capfd.readouterr().out

@@ -3,7 +3,7 @@
     >>> print(compiled.plan)
     rows 64 -> 64 channel_add relu -> 64 channel_add relu          avx512, up to 2 threads
     tile 6 x 64 in registers, blocks of 96 rows, 24.3 KiB of scratch and 33.0 KiB of packed weights
-    seam 0, 64 wide: shared     ...
+    seam 1, 64 wide: shared     ...
 
 Lanes and registers on a CPU: a lane is an element position of a vector register. In order "pixels" the
 lanes are pixels in every stage, so one stage's results are the next one's operands as they lie: the
@@ -42,7 +42,7 @@ class Seam:
     reason: str
 
     def __str__(self) -> str:
-        return f"seam {self.index}, {self.width} wide: {self.strategy}, {self.where}; {self.reason}"
+        return f"seam {self.index + 1}, {self.width} wide: {self.strategy}, {self.where}; {self.reason}"
 
 
 @frozen

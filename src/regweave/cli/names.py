@@ -5,7 +5,8 @@
     $ regweave layout mma.m16n8k8.<TAB>
 
 A layout is a name, a pasted notation, or a file with one: a JSON document, a CSV or Markdown table, a Triton
-attribute, a CuTe layout. The suffixes `@TYPE` and `^T` follow names, texts and files alike.
+attribute, a CuTe layout. A table that does not name itself is
+called as its file. The suffixes `@TYPE` and `^T` follow names, texts and files alike.
 """
 
 from __future__ import annotations
@@ -73,4 +74,5 @@ def read_layout(name: str) -> str:
             where=str(path),
             expected="a Triton attribute, a CuTe layout, a CSV or a Markdown table",
         )
-    return text + match["suffixes"]
+    table = text.startswith(("lane,", "|"))
+    return (f"name,{path.stem}\n" if table else "") + text + match["suffixes"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from regweave.cli.names import LayoutName, MachineName, StrategyName, TargetName, read_layout
 from regweave.cli.output import print_document, talk_console
+from regweave.files import write_file
 
 if TYPE_CHECKING:
     from regweave.rearrangement import NextOperand
@@ -29,6 +30,7 @@ def rearrange_command(
     tile: str | None = None,
     emit: TargetName | None = None,
     out: Path | None = None,
+    svg: Path | None = None,
     other_operand_fixed: bool = False,
     order_promised: bool = False,
     work_between: bool = False,
@@ -61,6 +63,8 @@ def rearrange_command(
         Print only the code for cuda, hip, opencl or x86.
     out:
         Write a header, a self-test and, for a fold, the permutation of the weights into this folder.
+    svg:
+        Draw source, rounds and destination into this file.
     other_operand_fixed:
         The next product's other operand cannot be reordered along k.
     order_promised:
@@ -99,11 +103,14 @@ def rearrange_command(
     if out is not None:
         for path in plan.export(out):
             talk_console().print(f"wrote {path}", markup=False)
+    if svg is not None:
+        write_file(svg, plan.to_svg() + "\n")
+        talk_console().print(f"drawn to {svg}", markup=False)
     if json:
         print_document(plan.to_document(emit))
     elif emit is not None:
         sys.stdout.write(plan.emit(emit))
-    elif out is None:
+    elif out is None and svg is None:
         sys.stdout.write(plan.draw())
 
 

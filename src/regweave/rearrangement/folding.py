@@ -68,7 +68,7 @@ class _Folding:
         if fold.trivial:
             return Candidate("fold", "left", "there is nothing to permute: the identity does it")
         if not self.conditions.producer_free:
-            return Candidate("fold", "left", f"the product before computes its {axis} in a fixed order")
+            return Candidate("fold", "left", _fixed(axis))
         fold = fold.with_k_order(range(len(fold.permutation)))
         return renaming("fold", "left", _before(fold, axis), self.request, self.relation, fold)
 
@@ -76,7 +76,7 @@ class _Folding:
         """Into the product before, so that the other operand is loaded by wide accesses."""
         axis, order = self._axis(folds[0]), other.gathered
         if not self.conditions.producer_free:
-            return Candidate("fold", "both", f"the product before computes its {axis} in a fixed order")
+            return Candidate("fold", "both", _fixed(axis))
         if order == tuple(range(len(order))):
             return Candidate(
                 "fold", "both", "what a lane loads of the other operand lies side by side anyway"
@@ -115,6 +115,10 @@ def with_load(
     load = other.load(candidate.fold.k_order)
     change = load.instructions - (usual or other).true.instructions
     return replace(candidate, cost=replace(candidate.cost, load_change=change), load=load)
+
+
+def _fixed(axis: str) -> str:
+    return f"the product before computes its {axis} in a fixed order (producer_free would say otherwise)"
 
 
 def _before(fold: Fold, axis: str) -> str:

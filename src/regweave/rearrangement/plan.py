@@ -44,14 +44,17 @@ _LANGUAGES = {"nvidia": "cuda", "amd": "hip", "x86": "x86"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The chosen candidate among `candidates`, which are those of `offers`, with all that led to it."""
+    """The chosen candidate among `candidates`, which are those of `offers`, with all that led to it.
+
+    `asked` is the strategy or form that was asked for, None for the cheapest.
+    """
 
     relation: Relation
     machine: WarpMachine
     conditions: Conditions
     chosen: Candidate
     offers: Offers
-    forced: bool
+    asked: str | None
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:

@@ -94,9 +94,8 @@ def rearrange(
     offers = Offers(request, relation, surroundings, swaps, other=other, all_steps=strategy == "steps")
     chosen = _choose(offers, strategy, relation, request.machine)
     prove_candidate(chosen, relation)
-    return Plan(
-        chosen.relation or relation, request.machine, surroundings, chosen, offers, strategy != "auto"
-    )
+    asked = None if strategy == "auto" else strategy
+    return Plan(chosen.relation or relation, request.machine, surroundings, chosen, offers, asked)
 
 
 def _choose(offers: Offers, strategy: str, relation: Relation, machine: WarpMachine) -> Candidate:

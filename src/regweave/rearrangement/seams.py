@@ -56,7 +56,9 @@ def seam_strategy(
 
 def _reason(seam: ChainSeam, width: int, k: int) -> str:
     rows, columns = seam.plan.destination.shape
-    reason = f"{seam.reason}; {seam.plan.cost} per {rows} x {columns}"
+    cost = seam.plan.cost
+    work = f"{cost} per {rows} x {columns}" if cost.instructions else "no instruction"
+    reason = f"{seam.reason}; {work}"
     if width % k:
         reason += f"; width {width} is padded to {-(-width // k) * k}"
     return reason

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,8 +17,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from regweave.errors import InputError, nearest_names
 from regweave.machines.catalogue import find_machine, machine_names
 from regweave.machines.gpu import WarpMachine
+
+# the sizes of a product in an instruction's name
+_SIZES = re.compile(r"m\d+n\d+k?\d*|\d+x\d+x\d+(_\d+b)?")
 
 
 def machines_document() -> dict[str, Any]:
@@ -41,15 +46,26 @@ def machines_document() -> dict[str, Any]:
     return {"machines": machines}
 
 
-def machine_document(machine: WarpMachine) -> dict[str, Any]:
-    """One machine: registers, exchanges, costs in issue slots, shared memory, instructions, layouts."""
+def machine_document(machine: WarpMachine, containing: str | None = None) -> dict[str, Any]:
+    """One machine: registers, exchanges, costs in issue slots, shared memory, instructions, layouts.
+
+    Of the latter two those whose names hold the text `containing`; InputError if there is none.
+    """
+    chosen = containing or ""
+    layouts = [name for name in machine.layouts if chosen in name]
     instructions = []
     for name, entry in machine.instructions.entries.items():
+        if chosen not in name:
+            continue
         level = entry.support[machine.name]
         described = {"name": name, "support": level, "operands": list(entry.operands), "lanes": entry.lanes}
         if level != "native":
             described["note"] = machine.instructions[name].note
         instructions.append(described)
+    if chosen and not instructions and not layouts:
+        names = [*machine.instructions, *machine.layouts]
+        raise InputError(f"{machine.name} has nothing whose name holds {chosen!r}", where="the command line",
+                         expected="a part of a name", nearest=nearest_names(chosen, names))  # fmt: skip
     return {
         "name": machine.name,
         "family": machine.family,
@@ -69,7 +85,7 @@ def machine_document(machine: WarpMachine) -> dict[str, Any]:
             "widths": list(machine.shared_widths),
         },
         "instructions": instructions,
-        "layouts": list(machine.layouts),
+        "layouts": layouts,
     }
 
 
@@ -90,8 +106,8 @@ def machines_table(document: Mapping[str, Any]) -> Table:
     return table
 
 
-def machine_table(document: Mapping[str, Any]) -> Group:
-    """One machine, from `machine_document`."""
+def machine_table(document: Mapping[str, Any], *, whole: bool = False) -> Group:
+    """One machine, from `machine_document`; unless `whole`, instructions alike but for sizes share a line."""
     facts = Table(title=f"{document['name']}: {document['title']}", title_justify="left", show_header=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -115,22 +131,30 @@ def machine_table(document: Mapping[str, Any]) -> Group:
         facts.add_row(Text(name), Text(words))
     parts: list[Any] = [facts]
     if document["instructions"]:
-        parts += ["", _instructions(document["instructions"])]
+        parts += ["", _instructions(document["instructions"], whole=whole)]
     if document["layouts"]:
         parts += ["", Text("Layouts of no matrix instruction: " + ", ".join(_runs(document["layouts"])))]
     return Group(*parts)
 
 
-def _instructions(instructions: Iterable[Mapping[str, Any]]) -> Table:
+def _instructions(instructions: Iterable[Mapping[str, Any]], *, whole: bool) -> Table:
     table = Table(title="Matrix instructions: regweave layout NAME:OPERAND", title_justify="left")
+    if not whole:
+        table.add_column("how many", justify="right")
     table.add_column("instruction", no_wrap=True)
     table.add_column("operands")
     table.add_column("here")
+    groups: dict[Any, list[Mapping[str, Any]]] = {}
     for entry in instructions:
+        alike = entry["name"] if whole else _SIZES.sub("*", entry["name"]), entry["support"]
+        groups.setdefault((alike, tuple(entry["operands"])), []).append(entry)
+    for entry, *others in groups.values():
         note = entry.get("note", "")
+        named = f"{entry['name']} ... {others[-1]['name']}" if others else entry["name"]
+        count = [] if whole else [str(len(others) + 1)]
         here = entry["support"] if not note else f"{entry['support']}: {note}"
         style = "" if entry["support"] == "native" else "yellow"
-        table.add_row(Text(entry["name"]), " ".join(entry["operands"]), Text(here, style=style))
+        table.add_row(*count, Text(named), " ".join(entry["operands"]), Text(here, style=style))
     return table
 
 

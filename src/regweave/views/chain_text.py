@@ -1,7 +1,7 @@
 """A chain's layouts as text and as a document.
 
 mma.m16n8k16.f16: 16x16 f16 x 16x8 f16 -> 16x8 f32
-  | identity: the layouts agree; nothing per 16 x 16
+  | identity: the layouts agree
 mma.m16n8k16.f16: ...
 """
 
@@ -67,7 +67,8 @@ def _product_words(product: ChainProduct) -> str:
 def _seam_words(seam: ChainSeam) -> str:
     rows, columns = seam.plan.destination.shape
     ends = f"{seam.plan.source.name} -> {seam.plan.destination.name}"
-    return f"  | {seam.strategy}: {seam.reason}\n  | {ends}: {seam.plan.cost} per {rows} x {columns}"
+    per = f" per {rows} x {columns}" if seam.plan.cost.instructions else ""
+    return f"  | {seam.strategy}: {seam.reason}\n  | {ends}: {seam.plan.cost}{per}"
 
 
 def _operand(layout: Layout) -> str:

@@ -64,15 +64,14 @@ def explanation_text(plan: Plan) -> str:
             text = f"does not apply: {candidate.reason}"
         mark = "->" if candidate is taken else "  "
         lines.append(f"  {mark} {candidate.name:<{width}}  {text}")
-    verb = (
-        "was asked for"
-        if plan.forced
-        else "takes the fewest instructions of those that apply"
-        if chosen.applies
-        else "is what is left"
-    )
-    lines.append("")
-    lines.append(f"  {chosen.name} {verb}: {chosen.reason}.")
+    if plan.asked is None:
+        verb = "takes the fewest instructions of those that apply" if chosen.applies else "is what is left"
+        taken_words = f"{chosen.name} {verb}"
+    elif chosen.form in (None, plan.asked):
+        taken_words = f"{chosen.name} was asked for"
+    else:
+        taken_words = f"{plan.asked} was asked for, and {chosen.name} taken"
+    lines += ["", f"  {taken_words}: {chosen.reason}."]
     if plan.one_hop_minimum:
         bound, direct = _count(plan.lower_bound, "exchange"), _count(plan.one_hop_minimum, "exchange")
         lines.append(
@@ -96,10 +95,24 @@ def explanation_text(plan: Plan) -> str:
             lines.append(f"  Its n comes in the order {order_text(load.result_order)}.")
     if chosen.cost.hoistable:
         lines.append(f"  In a loop, {chosen.cost.hoistable} of the instructions are done once, before it.")
+    lines += [f"  {remark}" for remark in _emulated(plan)]
     if chosen.applies:
         lines.append(f"  Proved by running it on all {plan.destination.lanes} lanes x "
                      f"{plan.destination.items} elements.")  # fmt: skip
     return "\n".join(lines)
+
+
+def _emulated(plan: Plan) -> list[str]:
+    """A remark on each instruction of the plan's layouts that the machine does not execute itself."""
+    names = {side.name.partition(":")[0]: None for side in (plan.source, plan.destination)}
+    found = [plan.machine.instructions.resolve(name) for name in names]
+    machine = plan.machine
+    return [
+        f"{name} is no instruction that {machine.name} executes itself: "
+        f"{machine.instructions[name].note or 'its compiler writes it out'}."
+        for name in found
+        if name is not None and not machine.native(name)
+    ]
 
 
 def matrix_text(matrix: CoordinationMatrix) -> str:

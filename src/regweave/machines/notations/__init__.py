@@ -21,19 +21,21 @@ __all__ = ["is_notation", "read_document", "read_notation"]
 _TRITON = ("#", "tensor<", "//")
 _CUTE = ("(", "Layout<", "Sw<")
 _TABLES = {"lane,": from_csv, "|": from_markdown}
+_NAME = "name,"
 
 
 def is_notation(text: str) -> bool:
     """Whether `text` is a pasted layout, not a name: it begins as one does, or has several lines."""
     start = text.strip()
-    return start.startswith((*_TRITON, *_CUTE, *_TABLES, "{")) or "\n" in start
+    return start.startswith((*_TRITON, *_CUTE, *_TABLES, _NAME, "{")) or "\n" in start
 
 
 def read_notation(text: str, tile: tuple[int, int] | None = None) -> Layout:
     """The layout that `text` describes, on `tile` where the notation leaves that open.
 
     Triton attributes and tensor types (`#ttg...`, `tensor<...>`), CuTe layouts (`(shape):(stride)`), CSV
-    and Markdown tables and JSON documents as layouts print them. Raises InputError that names the place in
+    and Markdown tables and JSON documents as layouts print them. A table may begin with its name, on a line
+    `name,NAME`. Raises InputError that names the place in
     the text, and UnsupportedError for notations of something else than registers of one block.
     """
     start = text.strip()
@@ -43,9 +45,13 @@ def read_notation(text: str, tile: tuple[int, int] | None = None) -> Layout:
         return read_cute(text, tile)
     if start.startswith("{"):
         return _checked(read_document(text), tile)
+    named, name = text, "table"
+    if start.startswith(_NAME):
+        line, _, named = start.partition("\n")
+        name = line.removeprefix(_NAME).strip() or name
     for sign, reader in _TABLES.items():
-        if start.startswith(sign):
-            return _checked(reader(text), tile)
+        if named.strip().startswith(sign):
+            return _checked(reader(named, name), tile)
     raise InputError(
         f"{start[:40]!r} is no layout",
         expected="a Triton attribute (#ttg...), a CuTe layout ((shape):(stride)), "
