@@ -58,6 +58,14 @@ def test_a_form_can_be_insisted_on(form, machine):
     assert plan_conv(*CASE, machine=machine, form=form).form == form
 
 
+@pytest.mark.parametrize("machine", ["opencl-cpu", "bifrost-g76", "sm_80"])
+def test_outputs_of_a_thread_can_be_insisted_on(machine):
+    plan = plan_conv(*CASE, machine=machine, outputs_per_thread=(1, 1, 4))
+    assert plan.outputs_per_thread == (1, 1, 4)
+    assert plan.most_rows > 1
+    assert f"{plan.most_rows} outputs along the column would fit the registers" in plan.notes
+
+
 def test_the_processors_plan_is_what_conv2d_does():
     assert plan_conv(*CASE).form == "transformed"
     assert plan_conv((1, 3, 224, 224), (64, 3, 7, 7), 2, 3).form == "polyphase"

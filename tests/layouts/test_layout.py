@@ -126,6 +126,14 @@ def test_there_are_no_other_elements():
         accumulator().slots(16, 0)
 
 
+@pytest.mark.parametrize("number", [1.5, "1", None, True, float("nan")])
+def test_questions_are_asked_in_whole_numbers(number):
+    with pytest.raises(InputError, match="is no whole number"):
+        accumulator().element(number, 0)
+    with pytest.raises(InputError, match="is no whole number"):
+        accumulator().slots(0, number)
+
+
 def test_element_types_validate_themselves():
     assert element_type("f16").per_register == 2
     assert ELEMENT_TYPES["f64"].registers == 2

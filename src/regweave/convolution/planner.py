@@ -326,14 +326,17 @@ def _notes(best: ConvPlan, plans: Sequence[ConvPlan]) -> tuple[str, ...]:
     ox, oy, oc = best.outputs_per_thread
     if oy < best.most_rows:
         fuller = next(
-            plan
-            for plan in plans
-            if plan.form == best.form and plan.outputs_per_thread == (ox, best.most_rows, oc)
+            (
+                plan
+                for plan in plans
+                if plan.form == best.form and plan.outputs_per_thread == (ox, best.most_rows, oc)
+            ),
+            None,
         )
-        notes.append(
-            f"{best.most_rows} outputs along the column would fit the registers, but take "
-            f"{fuller.predicted_ms / best.predicted_ms:.2f} times as long"
-        )
+        note = f"{best.most_rows} outputs along the column would fit the registers"
+        if fuller is not None:  # not costed where a caller insists on fewer
+            note += f", but take {fuller.predicted_ms / best.predicted_ms:.2f} times as long"
+        notes.append(note)
     if best.registers.used > best.machine.full_registers:
         notes.append(
             f"{best.registers.used} registers of a thread are more than the "

@@ -29,7 +29,7 @@ import numpy as np
 from regweave.errors import InputError, UnsupportedError
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
-from regweave.layouts.numbers import check_slots, whole_numbers, whole_pair
+from regweave.layouts.numbers import check_slots, whole_number, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -200,6 +200,8 @@ class Layout:
 
     def element(self, lane: int, register: int, part: int = 0) -> tuple[int, int]:
         """The (row, column) that a slot holds; InputError if there is no such slot."""
+        for number in (lane, register, part):
+            whole_number(number, f"layout {self.name}", "lane, register and part")
         kind = self.element_type
         item = register // kind.registers * kind.per_register + part
         if not (
@@ -224,6 +226,8 @@ class Layout:
 
     def slots(self, row: int, column: int) -> tuple[Slot, ...]:
         """All slots that hold (row, column), by lane; InputError outside the tile."""
+        for number in (row, column):
+            whole_number(number, f"layout {self.name}", "row and column")
         if not (0 <= row < self.shape[0] and 0 <= column < self.shape[1]):
             raise InputError(
                 f"no element ({row}, {column})",

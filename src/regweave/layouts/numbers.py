@@ -47,6 +47,14 @@ def whole_pair(values: Any, where: str, expected: str) -> tuple[int, int]:
     raise InputError(f"{values!r} is no pair of whole numbers", where=where, expected=expected)
 
 
+def whole_number(value: Any, where: str, expected: str) -> int:
+    """One whole number under 2^62; InputError for anything else."""
+    try:
+        return _whole(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{value!r} is no whole number", where=where, expected=expected) from None
+
+
 def _whole(value: Any) -> int:
     """The whole number; TypeError or ValueError for anything else, true and false too."""
     number = operator.index(value)

@@ -116,7 +116,8 @@ def arrange(
         # parts of words each in a word of its own, where lanes would get into one another's way in one
         apart = 32 // (unit << len(vectors.load)) if vectors.store == vectors.load else 1
         for cell in dict.fromkeys((1, max(apart, 1))):
-            frame = _Frame(*sides, vectors, steps, unit, cell, machine.shared_banks * 32, *spans)
+            banks, room = machine.shared_banks * 32, machine.shared_bytes * 8
+            frame = _Frame(*sides, vectors, steps, unit, cell, banks, room, *spans)
             yield from frame.arrangements()
 
 
@@ -177,7 +178,7 @@ def _row_vectors(
 class _Frame:
     """One choice of vectors: the spans x and y that each phase must keep apart, and the steps.
 
-    What vectors move lies `cell` times as far apart as it is long.
+    What vectors move lies `cell` times as far apart as it is long. `room` is the memory there is, in bits.
     """
 
     source: Side
@@ -187,6 +188,7 @@ class _Frame:
     unit: int
     cell: int
     bank_bits: int
+    room: int
     x: tuple[int, ...]
     y: tuple[int, ...]
 
@@ -243,7 +245,7 @@ class _Frame:
         return [vector for vector in self.source.items if vector in inside]
 
     def _padded(self, low: list[int], high: list[tuple[int | None, int]]) -> Arrangement | None:
-        """Integer weights for the same directions, if every lane and item bit is one of them."""
+        """Integer weights for the same directions, if every lane and item bit is one and there is room."""
         basis = [*low, *(y for _, y in high)]
         used = {*self.source.lanes, *self.source.items, *self.destination.lanes, *self.destination.items}
         if not used - {0} <= {*basis, *self.steps} or all(x is None for x, _ in high):
@@ -261,7 +263,7 @@ class _Frame:
                     return None
                 weights.append(extent + (residue - extent) % self.bank_bits)
             extent += weights[-1]
-        return self._made("padded", basis, weights)
+        return self._made("padded", basis, weights) if extent <= self.room else None
 
     def _made(self, kind: str, basis: list[int], weights: list[int]) -> Arrangement:
         directions = [*basis, *self.steps]
