@@ -157,11 +157,10 @@ def aligned_empty(shape: Sequence[int]) -> np.ndarray:
     return aligned_bytes(4 * math.prod(shape)).view(np.float32).reshape(shape)
 
 
-def take_out(out: Any, shape: Sequence[int], inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:
-    """The memory of `out`, which must have this shape, and whether a kernel may write straight into it.
+def writable(out: Any, shape: Sequence[int]) -> np.ndarray:
+    """The memory of `out`, of any strides.
 
-    It may not where the layout is not rows or where it overlaps an input; then the result is made elsewhere
-    and copied. Errors: InputError for a wrong shape or element type, and for memory that must not be written.
+    Errors: InputError for a wrong shape or element type, and for memory that must not be written.
     """
     array, _ = take(out, "out")
     if array.shape != tuple(shape):
@@ -170,6 +169,16 @@ def take_out(out: Any, shape: Sequence[int], inputs: Sequence[np.ndarray]) -> tu
         array = out.numpy()  # older DLPack cannot say "writable", so NumPy assumes the worst
     if not array.flags.writeable:
         raise InputError("the memory is read-only", where="out", expected="an array that may be written")
+    return array
+
+
+def take_out(out: Any, shape: Sequence[int], inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:
+    """The memory of `out`, which must have this shape, and whether a kernel may write straight into it.
+
+    It may not where the layout is not rows or where it overlaps an input; then the result is made elsewhere
+    and copied. Errors: InputError for a wrong shape or element type, and for memory that must not be written.
+    """
+    array = writable(out, shape)
     direct = array.flags.c_contiguous or (array.ndim == 2 and has_row_layout(array))
     overlap = any(np.may_share_memory(array, given) for given in inputs)
     return array, direct and bool(array.flags.aligned) and not overlap

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.cascades.arrays import aligned_empty, take
+from regweave.cascades.arrays import aligned_empty, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
@@ -78,10 +78,9 @@ class Conv2d:
     [batch, channels, height, width]; with order "nhwc" it and the result are [batch, height, width,
     channels]. Without the height everywhere it is a convolution of signals. `stride`, `padding`,
     `dilation`, `groups` as in `operators.convolution_of`, `activation` as in `cascade`, or several operators.
-    `form`: "none",
-    "polyphase" or "unrolled" insists on how rows are rearranged. `threads` at most work on a call; None:
-    all processors of this process. It may be called from several threads. Errors: InputError for shapes
-    that do not meet, element types, unknown words.
+    `form`: "none", "polyphase", "unrolled" or "transformed" insists on how rows are rearranged. `threads` at
+    most work on a call; None: all processors of this process. It may be called from several threads. Errors:
+    InputError for shapes that do not meet, element types, unknown words.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class Conv2d:
             result = aligned_empty(shape)
             self._run(c, image, result)
             return wrap(result)
-        target = _target(out, shape)
+        target = writable(out, shape)
         apart = not np.may_share_memory(target, image)
         result = target if apart else aligned_empty(shape)
         self._run(c, image, result)
@@ -296,15 +295,3 @@ def _epilogue(given: str | Elementwise | Sequence[Elementwise] | None) -> tuple[
         return tuple(op for word in given if (op := activation(word)) is not None)
     op = activation(given)
     return () if op is None else (op,)
-
-
-def _target(out: Any, shape: Sequence[int]) -> np.ndarray:
-    """The memory of `out`. Errors: InputError for a wrong shape or type, and for what must not be written."""
-    array, _ = take(out, "out")
-    if array.shape != tuple(shape):
-        raise InputError(f"the shape is {list(array.shape)}", where="out", expected=str(list(shape)))
-    if not array.flags.writeable and type(out).__module__.partition(".")[0] == "torch":
-        array = out.numpy()  # older DLPack cannot say "writable", so NumPy assumes the worst
-    if not array.flags.writeable:
-        raise InputError("the memory is read-only", where="out", expected="an array that may be written")
-    return array
