@@ -92,6 +92,19 @@ def test_what_is_not_finite_stays_in_the_rows_that_read_it(isa, value):
     assert np.isfinite(results[0][:, :, [*range(6), *range(9, 40)]]).all()
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_finite_results_never_take_the_other_kernel(isa, monkeypatch):
+    """Whatever lay before in the memory that parts leave word in."""
+    full = lambda size: np.full(size // 4, np.nan, np.float32).view(np.uint8)  # noqa: E731
+    monkeypatch.setattr("regweave.convolution.native.aligned_bytes", full)
+    x = np.ones((1, 3, 40, 40), np.float32)
+    layer = Conv2d(np.ones((4, 3, 3, 3), np.float32), isa=isa, form="transformed", threads=2)
+    dense = layer.dense(x.shape)
+    y = np.empty(dense.out_shape, np.float32)
+    assert dense.native.run(x.ctypes.data, y.ctypes.data, dense.packed)
+    assert np.abs(y - 27).max() < 1e-5
+
+
 def test_what_cannot_be_transformed_is_refused_by_name():
     x = np.zeros((1, 1, 20, 20), np.float32)
     for kernel, settings_ in ((5, {}), (3, {"stride": 2}), (3, {"dilation": 2})):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import product
 
+from regweave.convolution.forms import plane_shifts
 from regweave.errors import InputError, nearest_names
 from regweave.kernels.convolution import ConvTile, Transform, transform
 from regweave.kernels.epilogue import Epilogue
@@ -160,17 +161,9 @@ def _transformed(
     return Choice("transformed", tile, tiles, strip, band)
 
 
-def plane_count(c: Convolution, form: str) -> int:
-    """Planes of a rearranged row."""
-    if form == "unrolled":
-        return c.horizontal.kernel
-    return len(phases(c)) if form == "polyphase" else 1
-
-
-def phases(c: Convolution) -> tuple[int, ...]:
-    """The phases of a row that taps read."""
-    axis = c.horizontal
-    return tuple(sorted({tap * axis.dilation % axis.stride for tap in range(axis.kernel)}))
+def row_form(c: Convolution, form: str) -> str:
+    """How a single row of a strip is rearranged: transformed rows combine rows in another form."""
+    return untransformed(c) if form == "transformed" else form
 
 
 def plane_elements(c: Convolution, machine: VectorMachine, form: str, columns: int) -> int:
@@ -330,12 +323,18 @@ def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int
     strip = _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
     if choice.tile.transform is None:
         return strip
-    row = 4 * plane_elements(c, machine, choice.form, choice.strip_columns)
+    row = _row_bytes(c, machine, choice.form, choice.strip_columns)
     return strip + row * lines_of(c, choice.band_rows)
 
 
+def _row_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int) -> int:
+    """Bytes of a row of a strip, all its planes."""
+    planes = len(plane_shifts(c.horizontal, row_form(c, form)))
+    return 4 * planes * plane_elements(c, machine, form, columns)
+
+
 def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:
-    row = 4 * plane_count(c, form) * plane_elements(c, machine, form, columns)
+    row = _row_bytes(c, machine, form, columns)
     return row * strip_lines(c, form, rows) * c.group_channels
 
 

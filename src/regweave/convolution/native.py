@@ -27,9 +27,6 @@ from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
 from regweave.values import frozen
 
-#: Room for what a part tells of its results: a vector of the widest machine.
-_FLAG_BYTES = 64
-
 
 @lru_cache(maxsize=64)
 def loaded_convolution(tile: ConvTile, machine: VectorMachine) -> cpu.Function:
@@ -77,6 +74,11 @@ class DenseConvolution:
         """Bytes of each part."""
         return self.arguments.scratch_bytes
 
+    @property
+    def flag_bytes(self) -> int:
+        """Bytes of each part's flags."""
+        return self.native.flag_bytes
+
 
 class NativeConvolution:
     """A convolution of one shape, for images and results of given strides (in bytes, four each)."""
@@ -91,6 +93,8 @@ class NativeConvolution:
         threads: int,
     ) -> None:
         self.choice, self.threads = choice, threads
+        #: What a part tells of its results: a vector, NaN where one is not finite.
+        self.flag_bytes = machine.vector_bytes
         self.kernel = loaded_convolution(choice.tile, machine)
         lines = lines_of(c, choice.band_rows)
         read_lines = strip_lines(c, choice.form, choice.band_rows)
@@ -138,7 +142,6 @@ class NativeConvolution:
             tile_step=choice.tile.rows * (1 if transform else c.vertical.stride),
             row_groups=choice.band_rows // choice.tile.out_rows,
             stage_offset=self.strip_bytes,
-            strip_channel=row * read_lines,
             planes=tables.planes,
             batch=c.batch,
             groups=c.groups,
@@ -161,7 +164,7 @@ class NativeConvolution:
             scratch = aligned_bytes(self.parts * self._arguments.scratch_bytes)
             arguments = ConvArguments.from_buffer_copy(self._arguments)
             arguments.scratch = scratch.ctypes.data
-            flags = aligned_bytes(self.parts * _FLAG_BYTES).view(np.float32)
+            flags = aligned_bytes(self.parts * self.flag_bytes).view(np.float32)
             arguments.flags = flags.ctypes.data
         arguments.x, arguments.y, arguments.packed = x, y, packed.ctypes.data
         run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)

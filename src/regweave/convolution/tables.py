@@ -12,40 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regweave.convolution.choice import Choice, phases, plane_elements, strip_lines
+from regweave.convolution.choice import Choice, plane_elements, row_form, strip_lines
+from regweave.convolution.forms import plane_of, plane_shifts
 from regweave.kernels.convolution import BlockEntry, PlaneEntry, StripEntry, TileEntry
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution
 from regweave.values import frozen
-
-
-@frozen
-class Plane:
-    """One plane of a rearranged row: element j of a strip that starts at output `first` is the place
-    `(first + j) * stride - before + shift` of the image row."""
-
-    shift: int
-
-    def places(self, axis: Axis, first: int, size: int) -> tuple[int, int]:
-        """(first, last): the elements of `size` that exist in the image are first .. last - 1."""
-        start = first * axis.stride - axis.before + self.shift
-        low = max(0, -(start // axis.stride))
-        high = -(-(axis.size - start) // axis.stride)
-        return min(low, size), max(0, min(high, size))
-
-
-def planes_of(c: Convolution, form: str) -> tuple[tuple[Plane, ...], tuple[tuple[int, int], ...]]:
-    """The planes of a form, and for each kernel column (plane, elements from a block's first)."""
-    axis = c.horizontal
-    taps = range(axis.kernel)
-    if form == "unrolled":
-        return tuple(Plane(tap * axis.dilation) for tap in taps), tuple((tap, 0) for tap in taps)
-    if form in ("none", "transformed") and axis.stride == 1:
-        return (Plane(0),), tuple((0, tap * axis.dilation) for tap in taps)
-    used = phases(c)
-    return tuple(Plane(phase) for phase in used), tuple(
-        (used.index(tap * axis.dilation % axis.stride), tap * axis.dilation // axis.stride) for tap in taps
-    )
 
 
 @frozen(eq=False)
@@ -66,7 +38,9 @@ def make_tables(
 ) -> Tables:
     """Tables for an image whose strides (channel, row, element) are `x_strides` bytes, and a result whose
     elements are `y_element` bytes apart."""
-    planes, columns = planes_of(c, choice.form)
+    form = row_form(c, choice.form)
+    planes = plane_shifts(c.horizontal, form)
+    columns = [plane_of(c.horizontal, form, tap) for tap in range(c.horizontal.kernel)]
     plane_bytes = 4 * plane_elements(c, machine, choice.form, choice.strip_columns)
     row = plane_bytes * len(planes)
     channel, line, element = x_strides
@@ -137,14 +111,14 @@ def _strips(
     c: Convolution,
     choice: Choice,
     machine: VectorMachine,
-    planes: Sequence[Plane],
+    shifts: Sequence[int],
     size: int,
     steps: tuple[int, int],
 ) -> tuple[ctypes.Array[StripEntry], tuple[object, ...]]:
     axis, kept, entries = c.horizontal, [], []
     for first in range(0, axis.outputs, choice.strip_columns):
         width = min(choice.strip_columns, axis.outputs - first)
-        cut = _planes(axis, planes, first, size, steps[0])
+        cut = _planes(axis, shifts, first, size, steps[0])
         blocks, masks = _blocks(c, choice, machine, range(first, first + width), steps[1])
         kept += [cut, blocks, masks]
         start = first * axis.stride * steps[0]
@@ -153,13 +127,16 @@ def _strips(
 
 
 def _planes(
-    axis: Axis, planes: Sequence[Plane], first: int, size: int, element: int
+    axis: Axis, shifts: Sequence[int], first: int, size: int, element: int
 ) -> ctypes.Array[PlaneEntry]:
+    """The planes of a strip that starts at output `first`, `size` elements of each."""
     entries = []
-    for plane in planes:
-        low, high = plane.places(axis, first, size)
-        x = ((first + low) * axis.stride - axis.before + plane.shift) * element
-        entries.append(PlaneEntry(x, low, high, size))
+    for shift in shifts:
+        start = first * axis.stride - axis.before + shift
+        # elements low .. high - 1 exist in the image
+        low = min(max(0, -(start // axis.stride)), size)
+        high = max(0, min(-(-(axis.size - start) // axis.stride), size))
+        entries.append(PlaneEntry((start + low * axis.stride) * element, low, high, size))
     return (PlaneEntry * len(entries))(*entries)
 
 

@@ -127,7 +127,7 @@ class Natives:
         def prepared(dense: DenseConvolution) -> Prepared:
             return Prepared(
                 dense.out_shape, dense.kernel.address, dense.arguments, CONVOLUTION_PLACES,
-                dense.parts, dense.scratch_bytes, keep=(dense,),
+                dense.parts, dense.scratch_bytes, dense.flag_bytes, keep=(dense,),
             )  # fmt: skip
 
         operator = SizedOperator(

@@ -65,7 +65,8 @@ class ImageSize(ctypes.Structure):
         ("arguments", Pointer),
         ("parts", Size),
         ("scratch_size", Size),  # of all parts, flags included
-        ("flags_size", Size),
+        ("flags_size", Size),  # of all parts
+        ("strips_offset", Size),  # from the flags to the scratch behind them, whole cache lines
         ("x_place", Size),
         ("y_place", Size),
         ("scratch_place", Size),

@@ -19,7 +19,7 @@ is.
 
 In the text below, `@name` is the block's field `name`, `&name` one of the ImageSize in r14, `=name` a word of
 the frame, `!Function` calls onnxruntime and leaves with its status unless that is null, and `@name <- %reg`
-stores into the arguments at the place that the field names.
+stores into the arguments at the place that the field names. `?borrow` makes rax the address of rdx bytes.
 """
 
 from __future__ import annotations
@@ -305,7 +305,13 @@ rw_taken:
 rw_none:
     movq  @scratch_size, %rdx             # more calls than slots: from onnxruntime
     imulq =parts, %rdx
-    addq  $63, %rdx
+    ?borrow
+rw_aligned:
+    @scratch_place <- %rax
+"""
+
+_BORROW = """
+    addq  $63, %rdx                       # rax: memory of rdx bytes from onnxruntime, at a cache line
     movq  %r12, %rdi
     movq  @memory, %rsi
     leaq  =found, %rcx
@@ -313,8 +319,6 @@ rw_none:
     movq  =found, %rax
     addq  $63, %rax
     andq  $-64, %rax
-rw_aligned:
-    @scratch_place <- %rax
 """
 
 _RUN = """
@@ -408,7 +412,7 @@ def glue_text() -> str:
 
 def _written(parts: Sequence[str], name: str = "compute") -> str:
     """The function `rw_<name>` of these parts, with labels of its own."""
-    body = "".join(parts)
+    body = "".join(parts).replace("?borrow", _BORROW)
     body = re.sub(r"!(\w+)", r"call  *@\1\n    testq %rax, %rax\n    jnz   rw_leave", body)
     body = re.sub(r"@(\w+) <- (%\w+)", r"movq  @\1, %rcx\n    movq  \2, (%r13,%rcx)", body)
     body = re.sub(r"@(\w+)", lambda match: f"{offset(match[1])}(%rbx)", body)

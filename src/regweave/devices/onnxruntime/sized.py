@@ -22,9 +22,6 @@ from regweave.devices.onnxruntime.blocks import RANK, ImageSize, OperatorBlock, 
 MOST_SIZES = 4096
 """Sizes that an operator can be prepared for in its life; a page-sized table holds their places."""
 
-FLAG_BYTES = 64
-"""What a part tells of its results: a vector of the widest machine, at the start of the scratch."""
-
 _LINE = 64
 
 
@@ -33,8 +30,8 @@ class Prepared:
     """A kernel ready for one shape.
 
     `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` are complete but
-    for the fields named by `places` (for "x", "y", "scratch", "flags"). `scratch` is the bytes of a part.
-    `fallback` runs where `flags` say so; without one they are not looked at.
+    for the fields named by `places` (for "x", "y", "scratch", "flags"). `scratch` and `flags` are the bytes
+    of a part. `fallback` runs where a flag is NaN; without one they are not looked at.
     """
 
     out_shape: tuple[int, ...]
@@ -43,6 +40,7 @@ class Prepared:
     places: dict[str, str]
     parts: int
     scratch: int
+    flags: int
     fallback: Prepared | None = None
     keep: tuple[Any, ...] = ()
 
@@ -92,9 +90,8 @@ class Sizes:
                 size = self._size(shape, self.operator.prepare(shape))
                 self._alive.append(size)
                 self.table[self.block.size_count] = ctypes.addressof(size)
-                self.block.size_count += (
-                    1  # after its place is filled: the native side reads it without a lock
-                )
+                # after its place is filled: the native side reads it without a lock
+                self.block.size_count += 1
                 return ctypes.addressof(size)
         except Exception as error:
             words = f"regweave {self.operator.name}: {error}".encode("utf-8", "replace")
@@ -106,12 +103,13 @@ class Sizes:
         places = {
             role: getattr(type(prepared.arguments), name).offset for role, name in prepared.places.items()
         }
-        flags = -(-prepared.parts * FLAG_BYTES // _LINE) * _LINE
+        flags = prepared.parts * prepared.flags
         size = ImageSize()
         size.dims[:], size.out_dims[:] = shape, prepared.out_shape
         size.kernel, size.parts = prepared.kernel, prepared.parts
         size.arguments = ctypes.addressof(prepared.arguments)
-        size.scratch_size, size.flags_size = flags + prepared.parts * prepared.scratch, flags
+        size.flags_size, size.strips_offset = flags, -(-flags // _LINE) * _LINE
+        size.scratch_size = size.strips_offset + prepared.parts * prepared.scratch
         for role, place in places.items():
             setattr(size, f"{role}_place", place)
         memory = ctypes.create_string_buffer(size.scratch_size + _LINE)

@@ -79,19 +79,12 @@ rw_start:
     jmp   rw_aligned
 rw_none:
     movq  &scratch_size, %rdx
-    addq  $63, %rdx
-    movq  %r12, %rdi
-    movq  @memory, %rsi
-    leaq  =found, %rcx
-    !KernelContext_GetScratchBuffer
-    movq  =found, %rax
-    addq  $63, %rax
-    andq  $-64, %rax
+    ?borrow
 rw_aligned:
     movq  %rax, %r15
     movq  &flags_place, %rcx
     movq  %rax, (%r13,%rcx)
-    addq  &flags_size, %rax
+    addq  &strips_offset, %rax
     movq  &scratch_place, %rcx
     movq  %rax, (%r13,%rcx)
 """

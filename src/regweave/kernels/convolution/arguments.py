@@ -26,7 +26,7 @@ Work is cut into units, batch x groups x bands x strips of them; a part takes an
     stage_offset            of transformed rows: bytes from a part's strip to its stage, a channel's rows
     flags                   of transformed rows: a vector per part, NaN where a result is not finite
     lines                   image rows that a band reads
-    strip_row, strip_channel        bytes of a row (all its planes) and of a channel in a strip
+    strip_row               bytes of a row of a strip, all its planes
     planes                  planes of a row
     batch, groups, parts
     scratch, scratch_bytes  memory for strips: 64-byte aligned, so many bytes for each part; contents
@@ -67,7 +67,6 @@ _SIZES = (
     "row_groups",
     "stage_offset",
     "strip_row",
-    "strip_channel",
     "planes",
     "batch",
     "groups",

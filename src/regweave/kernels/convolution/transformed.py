@@ -11,7 +11,7 @@ E + O and E - O. The same holds on the way back, where results are sums of what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from regweave.assembly import Builder
@@ -20,8 +20,6 @@ from regweave.kernels.convolution.strip import FillChannel, next_channel
 from regweave.kernels.convolution.transforms import Transform
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
-
-Sum = Callable[[Sequence[Fraction]], Variable]
 
 
 @frozen
