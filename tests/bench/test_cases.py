@@ -1,6 +1,7 @@
 """The cases are what the documents say, and their references are right."""
 
 import numpy as np
+import onnx
 import pytest
 
 from regweave.benchmarks import (
@@ -9,12 +10,15 @@ from regweave.benchmarks import (
     IMAGES,
     PRODUCTS,
     CascadeCase,
-    ConvolutionCase,
     ImageCase,
     ProductCase,
     compare,
+    model_convolutions,
+    same_size_case,
+    summed,
 )
 from regweave.benchmarks.cases import cascade_data, product_data, relative_error
+from regweave.graphs import read_model, recognise_window
 
 
 def test_the_cases_that_are_promised():
@@ -42,11 +46,11 @@ def test_flops():
     assert ProductCase(7).flops == 2 * 7**3
     assert ImageCase("u8", 5, 7).flops == 2 * 5 * 7 * 9
     assert ImageCase("u8", 5, 7).bytes == 5 * 7 * 6 + 48
-    assert ConvolutionCase(3, 5, 3, 8, 9, stride=2).flops == 2 * 5 * 4 * 5 * 3 * 9
+    assert same_size_case(3, 5, 3, 8, 9, stride=2).flops == 2 * 5 * 4 * 5 * 3 * 9
 
 
 def test_bytes_are_those_of_every_array_once():
-    for case in (CascadeCase(10, (2, 3, 5)), ProductCase(7), ConvolutionCase(3, 5, 3, 8, 9, stride=2)):
+    for case in (CascadeCase(10, (2, 3, 5)), ProductCase(7), same_size_case(3, 5, 3, 8, 9, stride=2)):
         arrays = [value for value in vars(case.data()).values() if isinstance(value, (np.ndarray, tuple))]
         flat = [array for value in arrays for array in (value if isinstance(value, tuple) else [value])]
         inputs = sum(array.nbytes for array in flat if array.dtype == np.float32)
@@ -54,7 +58,7 @@ def test_bytes_are_those_of_every_array_once():
 
 
 def test_a_convolution_is_a_convolution():
-    case = ConvolutionCase(2, 3, 3, 6, 7, stride=2)
+    case = same_size_case(2, 3, 3, 6, 7, stride=2)
     data = case.data()
     padded = np.pad(data.x[0], ((0, 0), (1, 1), (1, 1))).astype(np.float64)
     for f, y, x in [(0, 0, 0), (2, 1, 2), (1, 2, 3)]:
@@ -93,3 +97,37 @@ def test_all_agree_on_the_colours(dtype):
     (case,) = document["cases"]
     assert "numpy" in case["peers"]
     assert "opencv.separable" not in case["peers"]
+
+
+def test_convolutions_of_a_model_are_named_and_counted():
+    def conv(x, y, weights, **settings):
+        constants.append(onnx.numpy_helper.from_array(np.zeros(weights, np.float32), f"w{y}"))
+        return onnx.helper.make_node("Conv", [x, f"w{y}"], [y], **settings)
+
+    constants = []
+    nodes = [
+        conv("x", "a", (4, 3, 3, 3), pads=[1, 1, 1, 1], strides=[2, 1]),
+        conv("a", "b", (4, 1, 3, 3), pads=[1, 1, 1, 1], group=4),
+        conv("b", "c", (4, 1, 3, 3), pads=[1, 1, 1, 1], group=4),
+        conv("c", "d", (5, 4, 2, 2), pads=[0, 0, 1, 1], dilations=[1, 2]),
+    ]
+    described = [onnx.helper.make_tensor_value_info("d", 1, [1, 5, 5, 12])]
+    image = onnx.helper.make_tensor_value_info("x", 1, [1, 3, 10, 12])
+    graph = onnx.helper.make_graph(nodes, "g", [image], described, constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    read = read_model(model)
+    assert all(recognise_window(read, node) for node in read.nodes)
+    cases = model_convolutions(read)
+    assert [(case.name, case.times) for case in cases] == [
+        ("3x3/2x1 3->4 10x12", 1),
+        ("3x3 4->4 5x12, 4 groups", 2),
+        ("2x2 4->5 5x12, dilation 1x2, padding 0 0 1 1", 1),
+    ]
+    assert cases[1].flops == 2 * 4 * 5 * 12 * 9
+
+
+def test_the_sum_of_a_models_convolutions_counts_each_as_often_as_it_is_done():
+    one = {"ours_ms": 2.0, "peers": {"torch": 3.0, "openvino": 1.0}, "times": 4}
+    other = {"ours_ms": 1.0, "peers": {"torch": 6.0}, "times": 1}
+    assert summed([one, other]) == {"ours_ms": 9.0, "peers": {"torch": 18.0}, "ratio_best_peer": 2.0}
+    assert summed([])["ratio_best_peer"] is None

@@ -6,10 +6,10 @@ from regweave import UnsupportedError
 from regweave.benchmarks import (
     PEER_CLASSES,
     CascadeCase,
-    ConvolutionCase,
     MissingPeerError,
     ProductCase,
     peers,
+    same_size_case,
 )
 from regweave.benchmarks.cases import cascade_data, product_data, relative_error
 
@@ -44,7 +44,7 @@ def test_a_peer_computes_the_product(name):
 
 @pytest.mark.parametrize("name", CONVOLVE)
 def test_a_peer_computes_the_convolution(name):
-    data = ConvolutionCase(3, 8, 3, 17, 20, stride=2).data()
+    data = same_size_case(3, 8, 3, 17, 20, stride=2).data()
     run = peer_or_skip(name).convolution(data, 1)
     for _ in range(3):
         assert relative_error(run(), data.expected) < 1e-6
@@ -53,15 +53,15 @@ def test_a_peer_computes_the_convolution(name):
 @pytest.mark.parametrize("name", ONE_PLANE)
 def test_a_peer_filters_one_plane(name):
     peer = peer_or_skip(name)
-    data = ConvolutionCase(1, 1, 5, 17, 20).data()
+    data = same_size_case(1, 1, 5, 17, 20).data()
     assert relative_error(peer.convolution(data, 1)(), data.expected) < 1e-6
     with pytest.raises(UnsupportedError, match="several planes"):
-        peer.convolution(ConvolutionCase(1, 2, 5, 17, 20).data(), 1)
+        peer.convolution(same_size_case(1, 2, 5, 17, 20).data(), 1)
 
 
 def test_a_library_without_an_operation_says_so():
     with pytest.raises(UnsupportedError, match="NumpyPeer has no convolutions"):
-        peer_or_skip("numpy").convolution(ConvolutionCase(1, 1, 3, 4, 4).data(), 1)
+        peer_or_skip("numpy").convolution(same_size_case(1, 1, 3, 4, 4).data(), 1)
 
 
 @pytest.mark.slow

@@ -5,8 +5,13 @@ This stands above the engine because it measures it, and nothing else in the lib
 
 from regweave.benchmarks.bounds import machine_bounds
 from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCase
-from regweave.benchmarks.comparison import compare
-from regweave.benchmarks.convolution_cases import CONVOLUTIONS, ConvolutionCase
+from regweave.benchmarks.comparison import compare, summed
+from regweave.benchmarks.convolution_cases import (
+    CONVOLUTIONS,
+    ConvolutionCase,
+    model_convolutions,
+    same_size_case,
+)
 from regweave.benchmarks.image_cases import IMAGES, ImageCase
 from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
@@ -34,6 +39,9 @@ __all__ = [
     "compare_rearrangements",
     "compare_seams",
     "machine_bounds",
+    "model_convolutions",
     "planning_rows",
+    "same_size_case",
+    "summed",
     "time_planning",
 ]

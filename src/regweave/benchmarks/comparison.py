@@ -132,4 +132,15 @@ def _result(
         "ours_gflops": gflops,
         "fma_peak_gflops": peak,
         "relative_errors": errors,
+        "times": getattr(case, "times", 1),
     }
+
+
+def summed(cases: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The time of all `cases` of a document, each as many times as it says: ours, and that of every peer
+    which takes part in each."""
+    ours = sum(case["ours_ms"] * case["times"] for case in cases)
+    names = [name for name in PEER_CLASSES if cases and all(name in case["peers"] for case in cases)]
+    peers = {name: sum(case["peers"][name] * case["times"] for case in cases) for name in names}
+    ratio = min(peers.values()) / ours if peers else None
+    return {"ours_ms": ours, "peers": peers, "ratio_best_peer": ratio}

@@ -1,81 +1,86 @@
-"""Convolutions that are measured: six that people have, with their data and a float64 reference.
+"""Convolutions that are measured: six that people have, those of a model; their data, a float64 reference.
 
     >>> CONVOLUTIONS[4].name, CONVOLUTIONS[4].flops
     ('5x5 1->1 4096x4096', 838860800)
+    >>> [(case.name, case.times) for case in model_convolutions(read_model("model.onnx", {"x[2]": 640}))][:2]
+    [('3x3/2 3->24 640x640', 1), ('3x3 24->24 320x320', 4)]
 
-The kernel of the fifth is an outer product of two vectors: a library that is told so may take one after
-the other, and no other library is told.
+Each kernel of a single channel is an outer product of two vectors: a library that is told so may take one
+after the other, and no other library is told.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+from regweave.operators import Convolution, convolution_of
+
+if TYPE_CHECKING:
+    from regweave.graphs import Model
 
 Planes = np.ndarray[Any, np.dtype[np.float32]]
 
 
 @dataclass(frozen=True)
 class ConvolutionCase:
-    """y = x * w, padded with zeros by `padding` on every side; one image, no bias."""
+    """y = x * w without bias, which a model does `times` times."""
 
     kind: ClassVar[str] = "convolution"
 
-    channels: int
-    filters: int
-    kernel: int
-    height: int
-    width: int
-    stride: int = 1
-
-    @property
-    def padding(self) -> int:
-        """As many places as keep the size at stride 1."""
-        return self.kernel // 2
+    convolution: Convolution
+    times: int = 1
 
     @property
     def name(self) -> str:
-        """For example `7x7/2 3->64 224x224`."""
-        stride = f"/{self.stride}" if self.stride > 1 else ""
-        return (
-            f"{self.kernel}x{self.kernel}{stride} {self.channels}->{self.filters} {self.height}x{self.width}"
+        """For example `7x7/2 3->64 224x224`: what is not said is 1, and padding that keeps the size."""
+        c = self.convolution
+        strides, dilations = [axis.stride for axis in c.axes], [axis.dilation for axis in c.axes]
+        kernel = "x".join(str(axis.kernel) for axis in c.axes)
+        batch = "" if c.batch == 1 else f"{c.batch} of "
+        words = [f"{kernel}{_sizes('/', strides)} {c.channels}->{c.filters} {batch}{_size(c)}"]
+        words += [f"{c.groups} groups"] * (c.groups > 1) + [_sizes("dilation ", dilations)] * (
+            dilations != [1, 1]
         )
+        if any(pads != (axis.kernel // 2,) * 2 for axis, pads in zip(c.axes, _ends(c), strict=True)):
+            words.append("padding " + " ".join(map(str, c.pads)))
+        return ", ".join(words)
 
     @property
-    def out_shape(self) -> tuple[int, int, int, int]:
-        """[1, filters, height, width] of the result."""
-        sizes = [
-            (size + 2 * self.padding - self.kernel) // self.stride + 1 for size in (self.height, self.width)
-        ]
-        return (1, self.filters, sizes[0], sizes[1])
+    def out_shape(self) -> tuple[int, ...]:
+        """[batch, filters, height, width] of the result."""
+        return self.convolution.out_shape
 
     @property
     def flops(self) -> int:
         """Multiplications and additions, those with padding included."""
-        return 2 * int(np.prod(self.out_shape)) * self.channels * self.kernel**2
+        kernel = int(np.prod(self.convolution.weights_shape[1:]))
+        return 2 * int(np.prod(self.out_shape)) * kernel
 
     @property
     def bytes(self) -> int:
         """Image, weights and result, each once."""
-        image = self.channels * self.height * self.width
-        return 4 * (image + self.filters * self.channels * self.kernel**2 + int(np.prod(self.out_shape)))
+        c = self.convolution
+        return 4 * sum(int(np.prod(shape)) for shape in (c.image_shape, c.weights_shape, c.out_shape))
 
     def data(self) -> ConvolutionData:
         """The arrays of this case, from a fixed seed."""
-        random = np.random.default_rng(self.height * self.filters + self.kernel)
-        x = random.standard_normal((1, self.channels, self.height, self.width), dtype=np.float32)
-        rows = random.standard_normal((self.filters, self.channels, self.kernel, 1), dtype=np.float32)
-        columns = random.standard_normal((self.filters, self.channels, 1, self.kernel), dtype=np.float32)
-        weights = rows * columns / np.float32(self.kernel * self.channels**0.5)
-        return ConvolutionData(self, x, weights)
+        filters, channels, height, width = self.convolution.weights_shape
+        random = np.random.default_rng(self.convolution.vertical.size * filters + width)
+        x = random.standard_normal(self.convolution.image_shape, dtype=np.float32)
+        rows = random.standard_normal((filters, channels, height, 1), dtype=np.float32)
+        columns = random.standard_normal((filters, channels, 1, width), dtype=np.float32)
+        return ConvolutionData(self, x, rows * columns / np.float32((height * width * channels) ** 0.5))
 
 
 @dataclass(frozen=True, eq=False)
 class ConvolutionData:
-    """The arrays of a case: float32, C-contiguous, [1, C, H, W] and [filters, C, kernel, kernel]."""
+    """The arrays of a case: float32, C-contiguous, [batch, channels, H, W] and [filters, channels / groups,
+    height, width]."""
 
     case: ConvolutionCase
     x: Planes
@@ -83,27 +88,49 @@ class ConvolutionData:
 
     @cached_property
     def expected(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The result in float64: one product of matrices per tap, summed."""
-        case = self.case
-        padded = np.pad(self.x[0].astype(np.float64), ((0, 0), *[(case.padding, case.padding)] * 2))
-        _, filters, height, width = case.out_shape
-        total = np.zeros((filters, height * width))
-        for row in range(case.kernel):
-            for column in range(case.kernel):
-                taps = padded[
-                    :,
-                    row : row + case.stride * height : case.stride,
-                    column : column + case.stride * width : case.stride,
-                ][:, :height, :width]
-                total += self.weights[:, :, row, column].astype(np.float64) @ taps.reshape(case.channels, -1)
-        return total.reshape(case.out_shape)
+        """The result in float64."""
+        return self.case.convolution.reference(self.x, self.weights)
+
+
+def same_size_case(
+    channels: int, filters: int, kernel: int, height: int, width: int, stride: int = 1
+) -> ConvolutionCase:
+    """One image, a square kernel of odd size, and as much padding as keeps the size at stride 1."""
+    image, weights = (1, channels, height, width), (filters, channels, kernel, kernel)
+    return ConvolutionCase(convolution_of(image, weights, strides=stride, padding=kernel // 2))
+
+
+def model_convolutions(model: Model) -> tuple[ConvolutionCase, ...]:
+    """Each convolution of images in `model` whose sizes are known, once, in the model's order."""
+    from regweave.graphs import recognise_window
+
+    found: Counter[Convolution] = Counter()
+    for node in model.nodes:
+        window = recognise_window(model, node)
+        if window is not None:
+            found[window.convolution(size or 0 for size in model.shapes[node.input[0]])] += 1
+    return tuple(ConvolutionCase(convolution, times) for convolution, times in found.items())
+
+
+def _size(c: Convolution) -> str:
+    return "x".join(str(axis.size) for axis in c.axes)
+
+
+def _sizes(sign: str, values: list[int]) -> str:
+    """`/2`, `/2x1`; nothing where all are 1."""
+    alike = len(set(values)) == 1
+    return "" if values == [1, 1] else sign + "x".join(map(str, values[:1] if alike else values))
+
+
+def _ends(c: Convolution) -> list[tuple[int, int]]:
+    return [(axis.before, axis.after) for axis in c.axes]
 
 
 CONVOLUTIONS = (
-    ConvolutionCase(3, 16, 3, 1080, 1920),
-    ConvolutionCase(8, 8, 3, 1080, 1920),
-    ConvolutionCase(3, 64, 7, 224, 224, stride=2),
-    ConvolutionCase(64, 64, 3, 56, 56),
-    ConvolutionCase(1, 1, 5, 4096, 4096),
-    ConvolutionCase(32, 32, 3, 512, 512),
+    same_size_case(3, 16, 3, 1080, 1920),
+    same_size_case(8, 8, 3, 1080, 1920),
+    same_size_case(3, 64, 7, 224, 224, stride=2),
+    same_size_case(64, 64, 3, 56, 56),
+    same_size_case(1, 1, 5, 4096, 4096),
+    same_size_case(32, 32, 3, 512, 512),
 )

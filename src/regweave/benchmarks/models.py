@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.benchmarks.cases import relative_error
 from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.errors import InputError, VerificationError, nearest_names
+
+if TYPE_CHECKING:
+    from regweave.graphs import Model
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -80,6 +83,15 @@ def free_dimensions(session: Any, inputs: Mapping[str, np.ndarray]) -> dict[str,
         for axis, size in enumerate(declared.shape)
         if not isinstance(size, int)
     }
+
+
+def sample_graph(name: str) -> Model:
+    """A sample model as it is read for the sizes of its `MODELS` inputs."""
+    from regweave.graphs import read_model
+    from regweave.graphs.samples import sample_model
+
+    path = sample_model(name)
+    return read_model(path, free_dimensions(_session(path, 1), sample_inputs(name)))
 
 
 def _measured(name: str, threads: int, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:

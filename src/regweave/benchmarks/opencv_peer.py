@@ -31,11 +31,15 @@ class OpencvPeer(Peer):
         return lambda: np.asarray(cv2.transform(data.x, data.matrix, dst=out))
 
     def _planes(self, data: ConvolutionData, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        case = data.case
-        if (case.channels, case.filters, case.stride) != (1, 1, 1):
+        c = data.case.convolution
+        if c.image_shape[:2] != (1, 1) or c.filters != 1:
             raise self._lacks("convolutions of several planes")
+        if c.out_shape != c.image_shape or any(
+            axis.stride * axis.dilation != 1 or axis.before != axis.after for axis in c.axes
+        ):
+            raise self._lacks("convolutions to another size")
         cv2.setNumThreads(threads)
-        out = np.empty(case.out_shape, np.float32)
+        out = np.empty(c.out_shape, np.float32)
         return data.x[0, 0], out[0, 0], out
 
 

@@ -32,8 +32,16 @@ class OurSide:
         """The convolution, into the first result: memory of the library's own, aligned as it likes it."""
         from regweave.convolution import Conv2d
 
-        case = data.case
-        layer = Conv2d(data.weights, stride=case.stride, padding=case.padding, threads=threads)
+        c = data.case.convolution
+        strides, dilations = [axis.stride for axis in c.axes], [axis.dilation for axis in c.axes]
+        layer = Conv2d(
+            data.weights,
+            stride=strides,
+            padding=c.pads,
+            dilation=dilations,
+            groups=c.groups,
+            threads=threads,
+        )
         out = layer(data.x)
         return lambda: layer(data.x, out=out)
 

@@ -102,13 +102,20 @@ class TorchCompilePeer(Peer):
 
 def _convolution(data: ConvolutionData, threads: int, order: torch.memory_format) -> Runner:
     torch.set_num_threads(threads)
-    case = data.case
+    c = data.case.convolution
     x = torch.from_numpy(data.x).to(memory_format=order)
     weights = torch.from_numpy(data.weights).to(memory_format=order)
+    top, left, bottom, right = c.pads
+    # torch pads both ends alike; what one end has more is a copy of the image
+    both = (min(top, bottom), min(left, right))
+    uneven = [left - both[1], right - both[1], top - both[0], bottom - both[0]]
+    settings = {"stride": [axis.stride for axis in c.axes], "padding": both, "groups": c.groups}
+    settings["dilation"] = [axis.dilation for axis in c.axes]
 
     def run() -> np.ndarray:
         with torch.inference_mode():
-            return torch.conv2d(x, weights, stride=case.stride, padding=case.padding).numpy()
+            image = torch.nn.functional.pad(x, uneven) if any(uneven) else x
+            return torch.conv2d(image, weights, **settings).numpy()
 
     return run
 

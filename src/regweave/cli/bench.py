@@ -2,6 +2,7 @@
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
+$ regweave bench conv --model PP-OCRv6_det_small
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 $ regweave bench rearrange --case 'tf32 C -> A'
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ def bench_command(
     rounds: int = 30,
     case: tuple[str, ...] = (),
     peer: tuple[str, ...] = (),
+    model: str | None = None,
     json: bool = False,
 ) -> int:
     """Measure regweave and the libraries that are installed, in turns, and compare medians.
@@ -52,9 +54,17 @@ def bench_command(
     peer:
         Only this library: numpy, onnxruntime, torch, torch.compile, torch.channels_last, openvino, opencv or
         opencv.separable; may be given many times.
+    model:
+        conv: the convolutions of this sample model, each once, and their sum as often as the model does them.
     json:
         Print the figures as one JSON document on stdout.
     """
+    if model is not None and what != "conv":
+        raise InputError(
+            f"{what} measures no convolutions of a model",
+            where="--model",
+            fix="say bench conv, or leave it out",
+        )
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
         if what == "rearrange":
             document = _rearrangements(case, peer, say=say)
@@ -65,7 +75,12 @@ def bench_command(
         elif what == "models":
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
-            document = _comparison(what, case, peer, threads=threads, rounds=rounds, say=say)
+            cases = _cases(what, model)
+            document = _comparison(cases, case, peer, threads=threads, rounds=rounds, say=say)
+            if model is not None:
+                from regweave.benchmarks import summed
+
+                document |= {"model": model, "sum": summed(document["cases"])}
     code = OK if document.get("reached", True) else CHECK_FAILED
     if json:
         print_document(document)
@@ -90,10 +105,28 @@ def bench_command(
     return code
 
 
-def _comparison(what: str, names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import CASCADES, CONVOLUTIONS, IMAGES, PEER_CLASSES, PRODUCTS, compare
+def _cases(what: str, model: str | None) -> Sequence[Any]:
+    from regweave.benchmarks import CASCADES, CONVOLUTIONS, IMAGES, MODELS, PRODUCTS, model_convolutions
 
-    cases = {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
+    if model is None:
+        return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
+    if model not in MODELS:
+        raise InputError(
+            f"unknown model {model!r}",
+            where="--model",
+            expected="one of " + ", ".join(MODELS),
+            nearest=nearest_names(model, MODELS),
+        )
+    from regweave.benchmarks.models import sample_graph
+
+    return model_convolutions(sample_graph(model))
+
+
+def _comparison(
+    cases: Sequence[Any], names: tuple[str, ...], peers: tuple[str, ...], **settings: Any
+) -> dict[str, Any]:
+    from regweave.benchmarks import PEER_CLASSES, compare
+
     known = {case.name: case for case in cases}
     cases = [_named(name, known) for name in names or known]
     return compare(cases, peers=peers or tuple(PEER_CLASSES), **settings)

@@ -11,7 +11,7 @@ product, `find_pieces` divides the rest, `replace_pieces` writes the model in wh
 """
 
 from regweave.graphs.candidates import find_candidates
-from regweave.graphs.convolutions import find_convolutions
+from regweave.graphs.convolutions import find_convolutions, recognise_window
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Axis, Link, Piece, Rest
 from regweave.graphs.reading import read_model
@@ -28,5 +28,6 @@ __all__ = [
     "find_convolutions",
     "find_pieces",
     "read_model",
+    "recognise_window",
     "replace_pieces",
 ]

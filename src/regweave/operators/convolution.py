@@ -181,9 +181,10 @@ class Convolution:
                     places.append(slice(first, first + len(found) * axis.stride, axis.stride))
                     outs.append(slice(found.start, found.stop))
                 if all(part.stop > part.start for part in outs):
-                    y[..., outs[0], outs[1]] += np.einsum(
-                        "gfc,bgchw->bgfhw", w[..., row, column], x[..., places[0], places[1]]
-                    )
+                    seen = x[..., places[0], places[1]]
+                    sizes = seen.shape[-2:]
+                    sums = w[..., row, column] @ seen.reshape(self.batch, groups, deep, sizes[0] * sizes[1])
+                    y[..., outs[0], outs[1]] += sums.reshape(self.batch, groups, self.group_filters, *sizes)
             if bias is not None:
                 y += np.asarray(bias, np.float64).reshape(groups, self.group_filters, 1, 1)
         return y.reshape(self.out_shape)

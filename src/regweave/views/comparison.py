@@ -28,12 +28,22 @@ def comparison_table(document: Mapping[str, Any]) -> Table:
         best = min(case["peers"].values(), default=None)
         cells = [_peer_cell(case["peers"].get(name), best) for name in peers]
         table.add_row(
-            case["name"],
+            case["name"] + (f"  x {case['times']}" if case["times"] > 1 else ""),
             *cells,
             f"{case['ours_ms']:.3f}",
             _ratio_cell(case),
             _peak_cell(case["of_peak"]),
             _peak_cell(case["of_bound"]),
+        )
+    if "sum" in document:
+        whole = document["sum"]
+        best = min(whole["peers"].values(), default=None)
+        table.add_section()
+        table.add_row(
+            f"as often as {document['model']} does them",
+            *(_peer_cell(whole["peers"].get(name), best) for name in peers),
+            f"{whole['ours_ms']:.3f}",
+            _ratio_cell(whole),
         )
     return table
 
