@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from regweave.cli import doctor, main
+from regweave.devices import hip
 
 
 def test_json_is_one_document(capfd):
@@ -15,7 +16,7 @@ def test_json_is_one_document(capfd):
     document = json.loads(capfd.readouterr().out)
     assert document["processor"]["cores"] >= 1
     assert document["packages"]["numpy"]
-    assert set(document["extras"]) == {"amdgpu", "bench", "cuda", "images", "opencl"}
+    assert set(document["extras"]) == {"amdgpu", "bench", "cuda", "hip", "images", "opencl"}
     capabilities = document["capabilities"]
     assert all(finding["works"] is not False for finding in capabilities.values()), capabilities
     assert capabilities["cascades"]["works"] is True
@@ -32,6 +33,15 @@ def test_the_table(capfd):
     out = capfd.readouterr().out
     for words in ("processor", "FMA peak", "cascades", "works", "numpy", "cache"):
         assert words in out
+
+
+@pytest.mark.parametrize("present", [(), ("gfx90a",)])
+def test_the_gpu_of_amd(present, monkeypatch):
+    reason = "no GPU here is one; there are gfx1100"
+    monkeypatch.setattr(hip, "device_reason", lambda machine: None if machine in present else reason)
+    works, words = doctor._amd_gpu().values()
+    assert works is (True if present else None)
+    assert ("kernels for gfx90a run" in words) if present else words.endswith(reason)
 
 
 def test_every_package_of_the_extras_is_named():

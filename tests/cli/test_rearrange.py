@@ -79,6 +79,7 @@ def test_the_next_operand(capfd):
     ("arguments", "code", "words"),
     [
         ([C, A, "--next-operand", "glob"], 2, "nearest:  global"),
+        ([C, A, "--result-free"], 2, "--next-operand beside it"),
         ([C, "mma.m16n8k8.tf32:Q"], 2, "nearest:"),
         ([C, A, "--machine", "sm_8"], 2, "unknown machine 'sm_8'"),
         ([C, A, "--machine", "sm_75"], 3, "one of sm_80"),

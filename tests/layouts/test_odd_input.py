@@ -44,6 +44,23 @@ def test_few_numbers_cannot_ask_for_much_memory():
     check_slots(MOST_SLOTS, "here")
 
 
+@pytest.mark.parametrize(
+    ("lane", "item", "words"),
+    [
+        (32, 0, "no lane 32.*0 to 31"),
+        (0, 4, "no item 4.*0 to 3"),
+        (-1, 0, "no lane -1"),
+        (0, -1, "no item -1"),
+        (0, 1.0, "no whole number"),
+        ("0", 0, "no whole number"),
+    ],
+)
+def test_slots_that_do_not_exist(lane, item, words):
+    assert C.slot_of(31, 3) == (31, 3, 0)
+    with pytest.raises(InputError, match=words):
+        C.slot_of(lane, item)
+
+
 @pytest.mark.parametrize("copies", [(1.5, 1), ("1", 1), (1, None)])
 def test_copies_are_whole(copies):
     with pytest.raises(InputError, match="no pair of whole numbers"):

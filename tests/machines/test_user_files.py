@@ -70,6 +70,20 @@ def test_instructions(board):
         find_layout(f"{board}:fixed:D", find_machine("sm_75"))
 
 
+def test_the_machine_of_a_file_is_found(board, tmp_path):
+    plan = regweave.rearrange(f"{board}:dot4:D@f16^T", f"{board}:dot4:A")
+    assert (plan.machine.name, plan.strategy) == ("board", "identity")
+    # what it has not the capacity for goes to a machine that has, whole warps before
+    values = regweave.layout(f"{board}:board"), regweave.layout(f"{board}:board^T")
+    assert regweave.rearrange(*values).machine.name == "sm_80"
+    wide = tmp_path / "wide.toml"
+    bits = [[1 << bit, 0] for bit in range(6)]
+    wide.write_text(f'[layouts.w]\ntile = [64, 1]\ntype = "f32"\nlane = {bits}\nitem = []\n')
+    assert regweave.rearrange(f"{wide}:w", f"{wide}:w").machine.lanes == 64
+    wide.write_text(wide.read_text() + '[machine]\nname = "wide"\nlike = "sm_80"\nlanes = 16\n')
+    assert regweave.rearrange(f"{wide}:w", f"{wide}:w").machine.name == "wide"
+
+
 def test_machine(board):
     machine, model = find_machine(board), find_machine("sm_80")
     assert find_machine(f"{board}:board").name == machine.name == "board"

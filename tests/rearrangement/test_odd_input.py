@@ -33,7 +33,14 @@ def test_wrong_names(arguments, words):
 
 @pytest.mark.parametrize(
     ("tile", "words"),
-    [("16by8", "is no tile"), ((0, 8), "0 x 8 tile"), ("24x8", "does not fill a 24 x 8 tile")],
+    [
+        ("16by8", "'16by8' is no tile"),
+        ("x" * 10**6, r"'x{40}\.\.\.' is no tile"),
+        ((0, 8), "0 x 8 tile"),
+        ("24x8", "does not fill a 24 x 8 tile"),
+        ("1234567890x8", "a side of 10 digits.*at most 9"),
+        ("16x" + "9" * 5000, "a side of 5000 digits"),
+    ],
 )
 def test_wrong_tiles(tile, words):
     with pytest.raises(InputError, match=words):
@@ -69,7 +76,13 @@ def test_layouts_of_different_tiles():
     assert regweave.rearrange(wide, A).destination.shape == (16, 16)
 
 
+def test_a_tile_of_leading_noughts():
+    assert regweave.rearrange(C, A, tile="00000000016x8").source.shape == (16, 8)
+
+
 def test_more_lanes_than_a_warp():
+    warps = Layout("warps", (128, 1), "b32", np.arange(128).reshape(128, 1))
+    assert regweave.rearrange(warps, warps).machine.name == "sm_80"  # four warps, as no warp is as wide
     many = Layout("many", (48, 1), "b32", np.arange(48).reshape(48, 1))
     with pytest.raises(InputError, match=r"spread over 48 lanes.*lane 32"):
         regweave.rearrange(many, many, "sm_80")

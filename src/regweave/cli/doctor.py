@@ -25,6 +25,7 @@ EXTRAS = {
     "amdgpu": ("ziglang",),
     "opencl": ("pyopencl", "intel-opencl-rt", "intel-cmplr-lib-rt"),
     "cuda": ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm"),
+    "hip": ("hip-python",),
     "images": ("pillow", "tifffile"),
 }
 
@@ -61,6 +62,7 @@ def examine(say: Callable[[str], None] = lambda message: None) -> dict[str, Any]
         capabilities[name] = (
             _tried(attempt) if fix is None else {"works": None, "detail": f"to have it: {fix}"}
         )
+    capabilities["AMD GPU"] = _amd_gpu()
     say("how fast it is")
     return {
         "regweave": __version__,
@@ -191,6 +193,19 @@ def _try_hip() -> str:
 
     hip.inspect('extern "C" __global__ void trial() {}', "gfx942", "trial")
     return "works: HIP C++ is compiled for AMD's GPUs"
+
+
+def _amd_gpu() -> dict[str, Any]:
+    """Whether a GPU is here that runs the kernels of assembly; to have none is no fault."""
+    from regweave.devices import hip
+    from regweave.machines.amd.assembly import TARGETS
+
+    reasons = {name: hip.device_reason(name) for name in TARGETS}
+    found = [name for name, reason in reasons.items() if reason is None]
+    if found:
+        return {"works": True, "detail": f"works: kernels for {', '.join(found)} run on a GPU that is here"}
+    reason = next(iter(reasons.values()))
+    return {"works": None, "detail": f"kernels run in the emulator only: {reason}"}
 
 
 def _try_images() -> str:

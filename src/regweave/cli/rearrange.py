@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from regweave.cli.names import LayoutName, MachineName, StrategyName, TargetName, read_layout
 from regweave.cli.output import print_document, talk_console
+from regweave.errors import InputError
 from regweave.files import write_file
 
 if TYPE_CHECKING:
@@ -119,6 +120,13 @@ def _next_operand(text: str | None, *, result_free: bool) -> NextOperand | None:
     from regweave.rearrangement import NextOperand
 
     if text is None:
+        if result_free:
+            raise InputError(
+                "--result-free says how the next operand is loaded, and none is",
+                where="the command line",
+                expected="--next-operand beside it",
+                fix="add --next-operand global:k, or leave out --result-free",
+            )
         return None
     place, _, along = text.partition(":")
     return NextOperand(place, along or "k", result_free=result_free)

@@ -219,7 +219,15 @@ class Layout:
         return row, column
 
     def slot_of(self, lane: int, item: int) -> Slot:
-        """The slot of a lane's item: the register it lies in and which part of it."""
+        """The slot of a lane's item: the register it lies in and which part of it.
+
+        Raises InputError if there is no such lane or item.
+        """
+        where = f"layout {self.name}"
+        for number, count, what in ((lane, self.lanes, "lane"), (item, self.items, "item")):
+            whole_number(number, where, "lane and item")
+            if not 0 <= number < count:
+                raise InputError(f"no {what} {number}", where=where, expected=f"0 to {count - 1}")
         kind = self.element_type
         register, part = divmod(item, kind.per_register)
         return Slot(lane, register * kind.registers, part)

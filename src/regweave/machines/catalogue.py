@@ -66,7 +66,7 @@ def find_machine(name: str) -> WarpMachine:
     if part is None:
         return _catalogued_machine(name)
     file, rest = part
-    machine = read_user_file(file, _catalogued_machine).machine
+    machine = file_machine(file)
     if machine is None or rest not in ("", machine.name):
         raise InputError(
             f"no machine {rest!r} in {file}" if rest else f"no machine in {file}",
@@ -74,6 +74,11 @@ def find_machine(name: str) -> WarpMachine:
             expected="[machine] with its name" if machine is None else machine.name,
         )
     return machine
+
+
+def file_machine(file: str) -> WarpMachine | None:
+    """The machine that a TOML file describes, None if it describes none; InputError naming its faults."""
+    return read_user_file(file, _catalogued_machine).machine
 
 
 def _catalogued_machine(name: str) -> WarpMachine:

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from regweave.errors import InputError, RegweaveError, UnsupportedError
 from regweave.layouts import Layout
 from regweave.layouts.numbers import whole_pair
-from regweave.machines.catalogue import find_layout, find_machine, machine_names
+from regweave.machines.catalogue import file_machine, find_layout, find_machine, machine_names
 from regweave.machines.gpu import WarpMachine
 from regweave.machines.notations import is_notation
+from regweave.machines.user import split_name
 
 # asked first where nobody names a machine
 _USUAL = "sm_80"
 _WAVE = 64
+_MOST_DIGITS, _MOST_SHOWN = 9, 40
 
 
 @dataclass(frozen=True)
@@ -101,18 +103,31 @@ def read_request(
 
 
 def _first_machine(sides: tuple[str | Layout, str | Layout]) -> WarpMachine:
-    """The first machine that has, natively, all that is named, and lanes enough for all that is not."""
+    """The first machine that has, natively, all that is named, and lanes enough for all that is not.
+
+    The machines of files that are named come first, then those of the catalogue; a tile with more lanes than
+    any has is one of several warps.
+    """
     names = [side for side in sides if isinstance(side, str) and not is_notation(side)]
+    files = [part[0] for name in names if (part := split_name(name))]
     lanes = [side.lanes for side in sides if isinstance(side, Layout)]
     if any(isinstance(side, str) and "#ttg.amd_mfma" in side for side in sides):
         lanes.append(_WAVE)  # all that MFMA instructions compute is spread over a wavefront
     for name in names:
-        find_layout(name)  # an unknown name is the better complaint
-    for machine in map(find_machine, (_USUAL, *machine_names())):
-        if max(lanes, default=0) <= machine.lanes and all(_has(machine, name) for name in names):
-            return machine
+        found = find_layout(name)  # an unknown name is the better complaint
+        if split_name(name):
+            lanes.append(found.lanes)
+    own = [machine for machine in map(file_machine, files) if machine is not None]
+    known = [find_machine(name) for name in (_USUAL, *machine_names())]
+    for machines, warps in ((own, True), (known, False), (known, True)):
+        for machine in machines:
+            enough = all(count <= machine.lanes or (warps and count % machine.lanes == 0) for count in lanes)
+            if enough and all(_has(machine, name) for name in names):
+                return machine
     raise UnsupportedError(
-        "no machine has both " + " and ".join(names),
+        "no machine has both " + " and ".join(names)
+        if names
+        else f"no machine has warps of {max(lanes)} lanes",
         where="machine",
         fix="name a machine, or layouts that one machine has",
     )
@@ -148,11 +163,16 @@ def _read_sides(
 
 def _read_tile(tile: tuple[int, int] | str) -> tuple[int, int]:
     if isinstance(tile, str):
-        match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", tile.strip().lower())
+        match = re.fullmatch(r"([0-9]+)x([0-9]+)", tile.strip().lower())
         if match is None:
+            shown = tile if len(tile) < _MOST_SHOWN else f"{tile[:_MOST_SHOWN]}..."
             raise InputError(
-                f"{tile!r} is no tile", where="tile", expected="ROWSxCOLUMNS", fix="write it like 16x32"
+                f"{shown!r} is no tile", where="tile", expected="ROWSxCOLUMNS", fix="write it like 16x32"
             )
+        digits = max(len(number.lstrip("0")) for number in match.groups())
+        if digits > _MOST_DIGITS:
+            raise InputError(f"a tile with a side of {digits} digits", where="tile",
+                             expected=f"at most {_MOST_DIGITS}")  # fmt: skip
         tile = int(match[1]), int(match[2])
     tile = whole_pair(tile, "tile", "(rows, columns)")
     if min(tile) < 1:

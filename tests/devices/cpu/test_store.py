@@ -244,13 +244,15 @@ def test_without_a_place_to_write_everything_works(folder, assembled, tmp_path, 
     assert list(folder.iterdir()) == []
 
 
-def test_no_home_is_no_place(monkeypatch):
+def test_no_home_is_no_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(settings.CODE_VARIABLE, "on")
     monkeypatch.setenv(settings.CACHE_VARIABLE, "~nobody_of_this_name/cache")
     assert settings.code_folder() is None
     assert store.used() == (None, 0, 0)
     with pytest.raises(InputError, match="no home folder"):
         settings.cache_folder()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_can_be_turned_off(folder, assembled, monkeypatch):
