@@ -7,10 +7,11 @@ import pytest
 
 from regweave import benchmarks
 from regweave.benchmarks import ROWS, compare_rearrangements, rearrangements
-from regweave.benchmarks.rearrangement_rows import Counts, Row
+from regweave.benchmarks.rearrangement_rows import Row
+from regweave.benchmarks.triton_record import RECORDS, Counts, TritonRecord
 from regweave.cli import main
 from regweave.devices import cuda, hip
-from regweave.errors import DeviceError
+from regweave.errors import DeviceError, InputError
 from regweave.views import plain, rearrangements_table
 
 BY_NAME = {row.name: row for row in ROWS}
@@ -32,11 +33,28 @@ def no_triton(monkeypatch):
     monkeypatch.delitem(sys.modules, "regweave.benchmarks.triton_peer", raising=False)
 
 
-def test_rows_have_names_of_their_own():
+def test_rows_have_names_of_their_own_and_all_records_are_used():
     assert len(BY_NAME) == len(ROWS)
-    assert TF32.total == 64
-    assert BY_NAME["f16 C -> A, 8 contiguous k"].total == 11
-    assert BY_NAME["s4 C -> A"].total is None
+    assert [*BY_NAME] == [*RECORDS]
+    assert [row.name for row in ROWS if row.record is None] == ["s4 C -> A"]
+    assert BY_NAME["f16 C -> A, 8 contiguous k"].record == TritonRecord(Counts(6, 32, 0, 35), 11)
+    assert [record.total for record in RECORDS.values() if record is not None][-4:] == [13, 60, 29, 38]
+
+
+@pytest.mark.parametrize(
+    ("counts", "other"),
+    [
+        ((0, -1, 2, 8), None),
+        ((1.0, 0, 0, 1), None),
+        ((True, 0, 0, 1), None),
+        ((0, 0, 0, 8), 8),
+        ((0, 0, 0, 8), -1),
+        ((0, 0, 0, 8), 1.5),
+    ],
+)
+def test_records_hold_together(counts, other):
+    with pytest.raises(InputError, match="Triton's record"):
+        TritonRecord(Counts(*counts), other)
 
 
 def test_the_document(compilers, no_triton):
@@ -64,7 +82,7 @@ def test_the_document(compilers, no_triton):
 
 
 def test_what_is_missed_is_said():
-    row = Row("r", "sm_80", "", "", "", 4, Counts(4, 6, 8, 25), 20, transposes=True)
+    row = Row("r", "sm_80", "", "", "", 4, TritonRecord(Counts(4, 6, 8, 25), 20), transposes=True)
     assert rearrangements._missed(row, Counts(5, 10, 5, 30), Counts(4, 4, 4, 21)) == [
         "5 exchanges, not 4",
         "15 selects and byte permutes, not 14",
@@ -105,15 +123,16 @@ def test_without_compilers(monkeypatch):
 
 @pytest.mark.parametrize("reached", [True, False])
 def test_the_verb(reached, monkeypatch, capfd, compilers, no_triton):
-    row = Row("f16", "sm_80", "mma.m16n8k16.f16:C@f16", "mma.m16n8k16.f16:A", "16x32", 0,
-              Counts(0, 0, 0, 0 if reached else -1))  # fmt: skip
+    suffix = "@f16" if reached else "@f16^T"
+    row = Row("f16", "sm_80", f"mma.m16n8k16.f16:C{suffix}", "mma.m16n8k16.f16:A", "16x32", None,
+              TritonRecord(Counts(0, 0, 0, 0)))  # fmt: skip
     monkeypatch.setattr(benchmarks, "ROWS", (row,))
     assert main(["bench", "rearrange", "--json"]) == (0 if reached else 1)
     document = json.loads(capfd.readouterr().out)
     assert document["reached"] is reached
     assert main(["bench", "rearrange", "--case", "f16"]) == (0 if reached else 1)
     streams = capfd.readouterr()
-    assert ("reached" if reached else "0 instructions, not -1") in streams.out
+    assert ("reached" if reached else "instructions, not 0") in streams.out
     assert "without triton" in streams.err
     assert main(["bench", "rearrange", "--peer", "triton"]) == 2
     assert main(["bench", "rearrange", "--case", "f17"]) == 2

@@ -23,8 +23,9 @@ def test_the_worked_example_is_drawn(capfd):
         assert words in out
 
 
-def test_help_names_every_strategy(capfd):
-    assert main(["rearrange", "--help"]) == 0
+@pytest.mark.parametrize("verb", ["rearrange", "fuse"])
+def test_help_names_every_strategy(verb, capfd):
+    assert main([verb, "--help"]) == 0
     words = set(re.findall(r"[\w-]+", capfd.readouterr().out))
     assert {"auto", *STRATEGIES} <= words
 

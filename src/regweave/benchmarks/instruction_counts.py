@@ -7,7 +7,7 @@ thread's number, which every kernel needs for its addresses, is there in both; t
 
 from __future__ import annotations
 
-from regweave.benchmarks.rearrangement_rows import Counts
+from regweave.benchmarks.triton_record import Counts
 from regweave.devices import cuda, hip
 from regweave.devices.listings import Listing
 from regweave.emitters import emit

@@ -17,7 +17,8 @@ from dataclasses import asdict
 from typing import Any
 
 from regweave.benchmarks.instruction_counts import count_instructions
-from regweave.benchmarks.rearrangement_rows import ROWS, Counts, Row
+from regweave.benchmarks.rearrangement_rows import ROWS, Row
+from regweave.benchmarks.triton_record import Counts
 from regweave.devices import cuda, hip
 from regweave.errors import DeviceError, RegweaveError
 from regweave.layouts import Layout
@@ -71,7 +72,9 @@ def _row_document(row: Row, triton: Any, say: Callable[[str], None]) -> dict[str
         "tile": row.tile,
         "lower_bound": row.lower_bound,
         **{name: {"strategy": way.name, **asdict(ours[name])} for name, way in ways.items()},
-        "kept": {"shuffled": None if row.shuffled is None else asdict(row.shuffled), "total": row.total},
+        "kept": {"shuffled": asdict(kept.shuffled), "total": kept.total}
+        if (kept := row.record)
+        else {"shuffled": None, "total": None},
         "measured": measured,
         "missed": _missed(row, ours["exchange"], ours["auto"]),
     }
@@ -93,7 +96,8 @@ def _exchange(row: Row, plan: Plan) -> Candidate:
         cost = way.cost
         beyond = row.lower_bound is not None and cost.exchanges > row.lower_bound
         choices = cost.selects + cost.byte_permutes
-        return beyond, row.shuffled is not None and choices > row.shuffled.choices, cost.instructions
+        many = row.record is not None and choices > row.record.shuffled.choices
+        return beyond, many, cost.instructions
 
     return min((way for way in plan.candidates if way.strategy == "exchange" and way.applies), key=rank)
 
@@ -120,10 +124,11 @@ def _missed(row: Row, exchange: Counts, auto: Counts) -> list[str]:
     missed = []
     if row.lower_bound is not None and exchange.exchanges > row.lower_bound:
         missed.append(f"{exchange.exchanges} exchanges, not {row.lower_bound}")
-    if row.shuffled is not None and exchange.choices > row.shuffled.choices:
-        missed.append(f"{exchange.choices} selects and byte permutes, not {row.shuffled.choices}")
-    if row.total is not None and auto.total > row.total:
-        missed.append(f"{auto.total} instructions, not {row.total}")
+    record = row.record
+    if record is not None and exchange.choices > record.shuffled.choices:
+        missed.append(f"{exchange.choices} selects and byte permutes, not {record.shuffled.choices}")
+    if record is not None and auto.total > record.total:
+        missed.append(f"{auto.total} instructions, not {record.total}")
     if row.transposes and exchange.choices:
         missed.append(f"{exchange.choices} selects and byte permutes beside the transposes")
     return missed

@@ -19,7 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import compile as compile_kernel
 
 from regweave.benchmarks.instruction_counts import counts_between
-from regweave.benchmarks.rearrangement_rows import Counts
+from regweave.benchmarks.triton_record import Counts
 from regweave.devices import cuda, hip
 from regweave.devices.listings import Listing
 from regweave.errors import UnsupportedError

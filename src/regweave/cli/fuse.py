@@ -51,7 +51,9 @@ def fuse_command(
     apart:
         NODE must stay out of every chain; may be given many times.
     strategy:
-        Force this strategy at every seam: identity or refuse; with --machine any of regweave rearrange.
+        Force this strategy at every seam: identity or refuse; with --machine also auto, fold, swap, exchange
+        or shared, or a form: producer, consumer (of swap); direct, lean, steps, picks (of exchange);
+        whole-warp, grouped, single-lane (of shared).
     tune:
         Decide by measuring both forms of each candidate, not by the cost model alone.
     machine:
