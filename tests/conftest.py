@@ -26,6 +26,12 @@ os.environ[CODE_VARIABLE] = "off"
 load_runtime()
 
 
+@pytest.fixture(autouse=True)
+def _width_of_a_pipe(monkeypatch):
+    """Tables are as wide as in a pipe, whatever the terminal; workers of pytest-xdist set 80 columns."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files")
 
