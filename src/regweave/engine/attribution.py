@@ -20,7 +20,7 @@ import onnx
 
 from regweave.engine.blocking import REORDERS
 from regweave.engine.profiling import Profile
-from regweave.graphs import Model, Piece
+from regweave.graphs import SPREAD, Model, Piece
 
 _PRODUCTS = ("Conv", "FusedConv", "ConvTranspose", "Gemm", "FusedGemm", "MatMul", "FusedMatMul")
 _SUFFIXES = re.compile(r"(_nchwc)?(_token_\d+)?(/[A-Za-z]+Fusion/)?$")
@@ -57,13 +57,18 @@ def replaced_time(
     return _charged(optimised, profile, owners)
 
 
-def native_time(graph: onnx.GraphProto, profile: Profile, op_types: Mapping[str, str]) -> dict[str, float]:
-    """Seconds that each piece's native node took; `op_types` maps op types to the pieces' names."""
+def native_time(graph: onnx.GraphProto, profile: Profile, op_types: Mapping[str, Piece]) -> dict[str, float]:
+    """Seconds that each piece's native node took, and the one that spreads its pixels; by the piece's name.
+
+    `op_types` maps op types to the pieces that they run.
+    """
     owners = {
-        node.name: op_types[node.op_type]
+        node.name: op_types[node.op_type].name
         for node in graph.node
         if node.domain == "regweave" and node.op_type in op_types
     }
+    spread = {name + SPREAD: piece.name for piece in op_types.values() for name in piece.nodes}
+    owners |= {node.name: spread[node.name] for node in graph.node if node.name in spread}
     return _charged(graph, profile, owners)
 
 

@@ -30,7 +30,7 @@ from regweave.engine.racing import Race, race
 from regweave.engine.report import Timing
 from regweave.engine.verification import Check, captured, check_piece
 from regweave.errors import UnsupportedError, VerificationError
-from regweave.graphs import Model
+from regweave.graphs import Model, Spread, spread
 
 Say = Callable[[str], None]
 
@@ -81,9 +81,14 @@ class Decision:
 
 @dataclass(eq=False)
 class Court:
-    """Everything that decisions about one model need."""
+    """Everything that decisions about one model need.
+
+    `model` is the one that pieces were found in: `original` with all `parts` that could be spread.
+    """
 
     model: Model
+    original: Model
+    parts: Sequence[Spread]
     natives: Natives
     shop: Workshop
     feeds: Mapping[str, Any]
@@ -114,7 +119,11 @@ class Court:
         return Decision(tuple(_told(fates[p.piece.name]) for p in proposals), winner, session, result)
 
     def _build(self, proposals: Sequence[Proposal]) -> Build:
-        return build(self.model, [p.piece for p in proposals], self.natives, self.shop)
+        """The model with these pieces; only what a piece needs is spread, the rest stays as it was."""
+        taken = {name for p in proposals for name in p.piece.nodes}
+        parts = [part for part in self.parts if taken.intersection(part.nodes)]
+        model = spread(self.original, parts)
+        return build(model, [p.piece for p in proposals], self.natives, self.shop)
 
     def _buildable(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
         """Those for which there is a kernel."""
@@ -164,8 +173,7 @@ class Court:
         )
         pieces = [p.piece for p in wanted]
         before = replaced_time(self.model, self.optimised.graph, found["before"], pieces)
-        op_types = {name: piece.name for name, piece in built.pieces.items()}
-        op_types |= {name + BLOCKED: piece.name for name, piece in built.pieces.items()}
+        op_types = {**built.pieces, **{name + BLOCKED: piece for name, piece in built.pieces.items()}}
         after = native_time(built.proto.graph, found["after"], op_types)
         return {
             name: Timing(before[name] * 1e3, after[name] * 1e3, before[name] / max(after[name], 1e-9))

@@ -28,7 +28,7 @@ from regweave.engine.reporting import Gpu, kernels_by_title, make_report
 from regweave.engine.samples import sample_inputs, sized_model
 from regweave.engine.verification import compare_outputs
 from regweave.errors import DeviceError, InputError, nearest_names
-from regweave.graphs import Model
+from regweave.graphs import Model, spread, spreads
 from regweave.graphs.requests import listed
 from regweave.machines.x86 import VectorMachine
 from regweave.rearrangement import STRATEGIES
@@ -70,7 +70,9 @@ def fuse(
     say("reading the model")
     read = sized_model(model, dims or {})
     feeds = sample_inputs(read)
-    chains, refused = proposed_chains(read, fuse, apart, count)
+    parts = spreads(read)
+    seen = spread(read, parts)
+    chains, refused = proposed_chains(seen, fuse, apart, count)
     target = choose_machine()
     why_not = ON_REQUEST if strategy == REFUSE else _why_not(target)
     with Workshop(read.folder) as shop:
@@ -84,9 +86,9 @@ def fuse(
         optimised = shop.optimise(read.proto, threads=count)
         names = node_names(optimised.graph)
         taken = [p.piece for p in chains if p.hopeful or p.piece.forced or tune]
-        rest = proposed_rest(read, taken, apart, count, names)
+        rest = proposed_rest(seen, taken, apart, count, names)
         natives = Natives(target, count, block_size())
-        court = Court(read, natives, shop, feeds, optimised, baseline, say, patient=tune)
+        court = Court(seen, read, parts, natives, shop, feeds, optimised, baseline, say, patient=tune)
         decision = court.decide([*chains, *rest])
         session = decision.session
         say("comparing the outputs with onnxruntime's")

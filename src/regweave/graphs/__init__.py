@@ -17,17 +17,22 @@ from regweave.graphs.pieces import Axis, Link, Piece, Rest
 from regweave.graphs.reading import read_model
 from regweave.graphs.rewriting import replace_pieces
 from regweave.graphs.runs import find_pieces
+from regweave.graphs.spreading import SPREAD, Spread, spread, spreads
 
 __all__ = [
+    "SPREAD",
     "Axis",
     "Link",
     "Model",
     "Piece",
     "Rest",
+    "Spread",
     "find_candidates",
     "find_convolutions",
     "find_pieces",
     "read_model",
     "recognise_window",
     "replace_pieces",
+    "spread",
+    "spreads",
 ]

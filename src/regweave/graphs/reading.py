@@ -77,6 +77,13 @@ def read_model(
     return _model(proto, path, folder, opset, sizes)
 
 
+def read_again(model: Model, proto: onnx.ModelProto) -> Model:
+    """A changed copy of a model's `proto`, with the folder and the sizes of the model. It is kept."""
+    name_nodes(proto.graph)
+    sort_nodes(proto.graph)
+    return _model(proto, model.path, model.folder, model.opset, dict(model.dims))
+
+
 def _parse(path: Path) -> onnx.ModelProto:
     if path.is_dir():
         raise ModelError("a folder is not a model", where=str(path), expected="an .onnx file")
