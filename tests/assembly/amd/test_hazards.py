@@ -269,6 +269,18 @@ def test_a_wait_that_the_author_forgot_is_an_error_with_both_lines():
          "global_store_dwordx4 v1, v[4:7], s[8:9]\nv_mov_b32 v4, 1", "v_mov_b32 v4, 1", 1),
         (GFX942, LOADS + "v_mov_b32 v4, 0\nv_mov_b32 v5, 0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 0\n"
          "global_store_dwordx4 v1, v[4:7], s[8:9]\nv_mov_b32 v4, 1", "v_mov_b32 v4, 1", 2),
+        # an atomic operation's four words too
+        (GFX906, LOADS + "v_mov_b32 v4, 0\nv_mov_b32 v5, 0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 0\n"
+         "global_atomic_cmpswap_x2 v[8:9], v1, v[4:7], s[8:9] glc\nv_mov_b32 v4, 1", "v_mov_b32 v4, 1", 1),
+        # EXEC and M0 before memory; s_setreg before another
+        (GFX906, LOADS + "v_cmpx_lt_f32 vcc, v1, v2\nglobal_load_dword v4, v1, s[8:9]", "global_load", 5),
+        (GFX906, LOADS + "s_mov_b64 s[10:11], 0\nv_readfirstlane_b32 m0, v1\n"
+         "buffer_load_dword v1, s[8:11], 0 offen lds", "buffer_load", 5),
+        (GFX906, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1\n"
+         "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 2, 2), 2", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 2", 2),
+        # a register written in part, then written again
+        (GFX942, SETUP + "v_mov_b32_sdwa v4, v1 dst_sel:BYTE_1 src0_sel:BYTE_0\nv_mov_b32 v4, 1",
+         "v_mov_b32 v4, 1", 1),
         # M0
         (GFX906, "s_mov_b32 m0, 0\ns_sendmsg sendmsg(MSG_INTERRUPT)", "s_sendmsg", 1),
         # gfx942: scalars, special functions
@@ -331,6 +343,31 @@ def test_the_sum_may_not_be_overwritten_while_it_is_read():
     instruction = "v_mfma_f32_32x32x8f16 v[32:47], v[8:9], v[10:11], C"
     assert matrix(GFX90A, instruction, "v_mov_b32 v60, 1", c="v[48:63]") == 15
     assert matrix(GFX90A, instruction, "v_mov_b32 v60, 1", c="v[48:63]", between=10) == 5
+
+
+def test_of_two_ways_the_one_with_the_longer_distance_counts():
+    """On one way the sum is exactly an earlier result, which needs none; on the other it overlaps one."""
+    setup = "\n".join(f"v_mov_b32 v{i}, 0" for i in range(8, 64))
+    text = f"""{setup}
+        s_nop 7
+        s_cmp_eq_u32 s2, 0
+        s_cbranch_scc1 other
+        v_mfma_f32_16x16x16f16 v[34:37], v[8:9], v[10:11], 0
+        s_nop 1
+        s_branch last
+        other:
+        v_mfma_f32_16x16x16f16 v[32:35], v[8:9], v[10:11], 0
+        last:
+        v_mfma_f32_16x16x16f16 v[40:43], v[8:9], v[10:11], v[32:35]
+    """
+    found = before(lines(GFX90A, text), "v_mfma_f32_16x16x16f16 v[40")
+    assert found == ["s_nop 4"]  # 8 for the overlap, less a no-op of two and the branch
+
+
+def test_a_matrix_instruction_does_not_overwrite_what_a_store_still_reads():
+    setup = "\n".join(f"v_mov_b32 v{i}, 0" for i in range(1, 24)) + "\ns_mov_b64 s[8:9], 0\ns_nop 7\n"
+    store = "global_store_dwordx4 v1, v[8:11], s[8:9]\nv_mfma_f32_4x4x4f16 v[8:11], v[12:13], v[14:15], 0"
+    assert before(lines(GFX90A, setup + store), "v_mfma") == ["s_nop 0"]
 
 
 def test_a_matrix_instruction_in_a_template_has_its_distances_too():

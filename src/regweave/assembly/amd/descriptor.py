@@ -86,13 +86,21 @@ class Demands:
         end = max((place + _SIZES.get(kind, 4) for _, kind, place in self.arguments), default=0)
         return -(-end // 8) * 8
 
-    def waves_by_lds(self, machine: GcnMachine) -> int:
-        """Waves per SIMD that LDS leaves room for; a compute unit has four SIMDs."""
+    def occupancy(self, machine: GcnMachine) -> int:
+        """Waves per SIMD that registers and LDS allow in whole workgroups; a compute unit has four SIMDs."""
+        by_registers = machine.occupancy(
+            vectors=self.vectors,
+            accumulators=self.accumulators,
+            scalars=self.scalars + 2 * self.uses_vcc,
+        )
         waves = -(-self.threads // machine.lanes)
-        if not self.lds_bytes:
-            return machine.waves
-        groups = machine.shared_bytes // self.lds_bytes
-        return max(1, min(machine.waves, groups * waves // 4))
+        groups = 4 * by_registers // waves
+        if waves > 1:
+            groups = min(groups, machine.barriers)
+        if self.lds_bytes:
+            granules = -(-self.lds_bytes // machine.shared_granule)
+            groups = min(groups, machine.shared_bytes // (granules * machine.shared_granule))
+        return max(1, groups * waves // 4)
 
 
 def write_kernel(name: str, machine: GcnMachine, demands: Demands, body: Sequence[str]) -> str:

@@ -24,12 +24,16 @@ from regweave.values import frozen
 _LONGEST = 19
 #: States that one s_nop can stand for.
 NOP = 8
-# (producer, register, name of the instruction where that matters) -> (time, operation)
-Events = dict[tuple[str, str, str], tuple[int, int]]
+Event = tuple[int, int]  # time, operation
+# (producer, register) -> what wrote it last; of matrix instructions and dot products, what of each kind did:
+# (name, first register of the result)
+Kind = tuple[str, str]
+Events = dict[tuple[str, str], dict[Kind, Event]]
+_ANY = ("", "")
 _MEMORY = ("shared", "global", "flat", "buffer")
 _STARTS = {
     "vector": ("v", "a"),
-    "scalar": ("s", "vcc"),
+    "scalar": ("s", "vcc", "m0"),
     "vcc": ("vcc",),
     "exec": ("exec",),
     "m0": ("m0",),
@@ -57,33 +61,41 @@ def needed_gaps(
     while todo:
         number = todo.pop()
         block = flow.blocks[number]
-        events, time = dict(before[number]), 0
-        names = sorted({name for _, _, name in events if name})
+        events, time = {key: dict(found) for key, found in before[number].items()}, 0
         for i in range(block.start, block.stop):
             operation = operations[i]
             time += i in waits
-            gap = _missing(operation, operations, events, names, time, hazards)
+            gap = _missing(operation, operations, events, time, hazards)
             if gap is not None and (i not in gaps or gap.states > gaps[i].states):
                 gaps[i] = gap
             time += gaps[i].states if i in gaps else 0
-            name = _note(operation, events, time, i)
-            if name and name not in names:
-                names.append(name)
+            _note(operation, events, (time, i))
             time += _states(operation)
-        left = {key: (at - time, i) for key, (at, i) in events.items() if time - at <= _LONGEST + 1}
+        left = {key: _aged(found, time) for key, found in events.items()}
         for successor in block.successors:
-            known = before.get(successor)
-            if known is None:
-                before[successor] = dict(left)
+            if successor not in before:
+                before[successor] = {}
                 todo.append(successor)
-                continue
-            newer = {
-                key: event for key, event in left.items() if key not in known or event[0] > known[key][0]
-            }
-            if newer:
-                known.update(newer)
+            if _merge(before[successor], left) and successor not in todo:
                 todo.append(successor)
     return gaps
+
+
+def _aged(found: Mapping[Kind, Event], time: int) -> dict[Kind, Event]:
+    """Events as the next block counts time, without those that are too old to matter."""
+    return {kind: (at - time, i) for kind, (at, i) in found.items() if time - at <= _LONGEST + 1}
+
+
+def _merge(known: Events, left: Events) -> bool:
+    """Take over what another way leaves; whether that changed anything."""
+    changed = False
+    for key, found in left.items():
+        own = known.setdefault(key, {})
+        for kind, event in found.items():
+            if kind not in own or event[0] > own[kind][0]:
+                own[kind] = event
+                changed = True
+    return changed
 
 
 def require_kept(operations: Sequence[Concrete], gaps: Mapping[int, Gap], name: str) -> None:
@@ -115,7 +127,6 @@ def _missing(
     operation: Concrete,
     operations: Sequence[Concrete],
     events: Events,
-    names: Sequence[str],
     time: int,
     hazards: Hazards,
 ) -> Gap | None:
@@ -123,8 +134,8 @@ def _missing(
     worst: Gap | None = None
     if operation.instruction.unit in ("control", "scalar_memory"):
         return None
-    demands = _distances(operation, events, names, hazards)
-    for states, (at, source), why in (*demands, *_matrix(operation, operations, events, names, hazards)):
+    demands = _distances(operation, events, hazards)
+    for states, (at, source), why in (*demands, *_matrix(operation, operations, events, hazards)):
         short = states - (time - at - 1)
         if short > 0 and (worst is None or short > worst.states):
             worst = Gap(short, source, why)
@@ -134,9 +145,7 @@ def _missing(
 Demand = tuple[int, tuple[int, int], str]
 
 
-def _distances(
-    operation: Concrete, events: Events, names: Sequence[str], hazards: Hazards
-) -> Iterator[Demand]:
+def _distances(operation: Concrete, events: Events, hazards: Hazards) -> Iterator[Demand]:
     """What the table of distances asks of an operation."""
     own = operation.instruction.name
     for rule in _rules(operation.shape, hazards):
@@ -144,14 +153,8 @@ def _distances(
         for register in _exposed(operation, rule):
             if starts and not register.startswith(starts):
                 continue
-            if rule.producer != "dot":
-                event = events.get((rule.producer, register, ""))
-                if event is not None:
-                    yield rule.states, event, rule.why
-                continue
-            for name in names:
-                event = events.get(("dot", register, name))
-                if event is not None and (name == own) == (rule.consumer == "same_dot_ab"):
+            for (name, _), event in events.get((rule.producer, register), {}).items():
+                if rule.producer != "dot" or (name == own) == (rule.consumer == "same_dot_ab"):
                     yield rule.states, event, rule.why
 
 
@@ -173,7 +176,7 @@ def _consumer_groups(shape: Shape) -> set[str]:
         if shape.to_lds:
             groups.add("m0_reader")
     if unit == "matrix":
-        groups |= {"matrix", "valu", "valu_not_transcendental"}
+        groups |= {"matrix", "valu", "valu_not_transcendental", "valu_writer", "other_dot"}
     if unit == "vector":
         groups |= {"valu", "valu_writer", "other_dot", "other_dot_writer"}
         if not instruction.transcendental:
@@ -194,8 +197,8 @@ def _consumer_groups(shape: Shape) -> set[str]:
             groups.add("fma_f64")
     if name.startswith(("s_movrel", "s_sendmsg")):
         groups.add("m0_reader")
-    if name == "s_getreg_b32":
-        groups.add("getreg")
+    if name.startswith(("s_getreg", "s_setreg")):
+        groups.add("hardware_register")
     return groups
 
 
@@ -216,13 +219,11 @@ def _matrix(
     operation: Concrete,
     operations: Sequence[Concrete],
     events: Events,
-    names: Sequence[str],
     hazards: Hazards,
 ) -> Iterator[Demand]:
     """What matrix instructions on the way ask of an operation that touches their registers."""
     reader = operation.instruction
-    matrices = [name for name in names if name.startswith("v_mfma")]
-    if not matrices or reader.unit not in ("vector", "matrix", *_MEMORY):
+    if reader.unit not in ("vector", "matrix", *_MEMORY):
         return
     memory = reader.unit in _MEMORY
     if reader.unit == "matrix":
@@ -231,30 +232,34 @@ def _matrix(
     else:
         uses = [(r, "read") for r in operation.reads] + [(r, "write") for r in operation.writes]
     for register, use in uses:
-        for name in matrices:
-            event = events.get(("matrix", register, name))
-            if event is not None:
-                writer = operations[event[1]].instruction
-                about = {"passes": writer.passes, "double": writer.double, "fast": writer.fast}
-                if use == "sum":
-                    same = operations[event[1]].slots[0] == operation.slots[3]
-                    states = hazards.matrix_to_sum(
-                        **about, same=same, to_double=reader.double, to_fast=reader.fast
-                    )
-                else:
-                    states = hazards.after_matrix(use, **about, memory=memory)
-                yield states, event, "the matrix instruction's result is not there yet"
-            event = events.get(("sum", register, name)) if use == "write" else None
-            if event is not None:
-                writer = operations[event[1]].instruction
-                states = hazards.over_sum(passes=writer.passes, double=writer.double, fast=writer.fast)
-                yield states, event, "the matrix instruction still reads its sum"
+        for event in events.get(("matrix", register), {}).values():
+            writer = operations[event[1]].instruction
+            about = {"passes": writer.passes, "double": writer.double, "fast": writer.fast}
+            if use == "sum":
+                same = operations[event[1]].slots[0] == operation.slots[3]
+                states = hazards.matrix_to_sum(
+                    **about, same=same, to_double=reader.double, to_fast=reader.fast
+                )
+            else:
+                states = hazards.after_matrix(use, **about, memory=memory)
+            yield states, event, "the matrix instruction's result is not there yet"
+        if use != "write":
+            continue
+        for event in events.get(("sum", register), {}).values():
+            writer = operations[event[1]].instruction
+            states = hazards.over_sum(passes=writer.passes, double=writer.double, fast=writer.fast)
+            yield states, event, "the matrix instruction still reads its sum"
 
 
-def _note(operation: Concrete, events: Events, time: int, i: int) -> str:
-    """Remember what an operation wrote and still reads; its name, where later ones ask for that."""
-    instruction, event = operation.instruction, (time, i)
+def _note(operation: Concrete, events: Events, event: Event) -> None:
+    """Remember what an operation wrote and still reads."""
+    instruction = operation.instruction
     unit = instruction.unit
+
+    def note(producer: str, registers: Sequence[str], kind: Kind = _ANY) -> None:
+        for register in registers:
+            events.setdefault((producer, register), {})[kind] = event
+
     if unit == "vector":
         producers = ["valu"]
         if not instruction.dot:
@@ -263,31 +268,25 @@ def _note(operation: Concrete, events: Events, time: int, i: int) -> str:
             producers.append("transcendental")
         if operation.shape.partial:
             producers.append("partial")
-        for register in operation.writes:
-            for producer in producers:
-                events[producer, register, ""] = event
-            if instruction.dot:
-                events["dot", register, instruction.name] = event
-        return instruction.name if instruction.dot else ""
-    if unit == "matrix":
-        for register in operation.slots[0]:
-            events["matrix", register, instruction.name] = event
-        for register in operation.slots.get(3, ()):
-            events["sum", register, instruction.name] = event
+        for producer in producers:
+            note(producer, operation.writes)
+        if instruction.dot:
+            note("dot", operation.writes, (instruction.name, ""))
+    elif unit == "matrix":
+        kind = (instruction.name, operation.slots[0][0])
+        note("matrix", operation.slots[0], kind)
+        note("sum", operation.slots.get(3, ()), kind)
         if instruction.double:
-            events["double_matrix", "", ""] = event
-        return instruction.name
-    if unit == "scalar":
+            note("double_matrix", ("",))
+    elif unit == "scalar":
         if "m0" in operation.writes:
-            events["scalar", "m0", ""] = event
+            note("scalar", ("m0",))
         if instruction.name.startswith("s_setreg"):
-            events["setreg", "", ""] = event
-    elif operation.shape.load and unit in _MEMORY:
-        for register in operation.writes:
-            events["load", register, ""] = event
-    elif unit in ("global", "flat", "buffer"):
-        for registers in operation.slots.values():
-            if len(registers) > 2 and not registers[0].startswith("s"):
-                for register in registers:
-                    events["wide_store", register, ""] = event
-    return ""
+            note("setreg", ("",))
+    elif unit in _MEMORY:
+        if operation.shape.load:
+            note("load", operation.writes)
+        if unit != "shared":
+            for registers in operation.slots.values():
+                if len(registers) > 2 and registers[0] in operation.reads and registers[0][0] != "s":
+                    note("wide_store", registers)

@@ -95,12 +95,7 @@ class FinishedKernel:
     @property
     def occupancy(self) -> int:
         """Waves per SIMD that registers and LDS allow."""
-        by_registers = self.machine.occupancy(
-            vectors=self.demands.vectors,
-            accumulators=self.demands.accumulators,
-            scalars=self.demands.scalars + 2 * self.demands.uses_vcc,
-        )
-        return min(by_registers, self.demands.waves_by_lds(self.machine))
+        return self.demands.occupancy(self.machine)
 
     @property
     def nops(self) -> int:

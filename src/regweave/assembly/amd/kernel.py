@@ -20,6 +20,7 @@ with `waits="manual"`, checks) what the processor does not wait for by itself.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +48,8 @@ class Kernel(InstructionRecorder):
     """Collects the instructions of one kernel.
 
     `workgroup` is the number of work-items along x, y, z; `lds_bytes` the memory that they share. `occupancy`
-    waves per SIMD are to fit: it limits the registers. `waits` is "insert" or "manual".
+    waves per SIMD are to fit: it limits the registers, and so do the waves of a large workgroup, which must
+    fit together. `waits` is "insert" or "manual".
     """
 
     def __init__(
@@ -71,7 +73,11 @@ class Kernel(InstructionRecorder):
             raise InputError(f"{lds_bytes} bytes of LDS", expected=f"0 to {machine.shared_bytes}")
         if waits not in ("insert", "manual"):
             raise InputError(f"waits {waits!r}", expected='"insert" or "manual"')
-        super().__init__(_limited(machine, occupancy), machine, name)
+        # the waves of a workgroup are on the four SIMDs at once, or it does not run at all
+        least = -(-x * y * z // (4 * machine.lanes))
+        if occupancy is None and least > 1:
+            occupancy = least
+        super().__init__(_limited(machine, occupancy and max(occupancy, least)), machine, name)
         self.workgroup, self.lds_bytes, self.occupancy, self.waits = workgroup, lds_bytes, occupancy, waits
         self._fresh = 0
 
@@ -221,6 +227,7 @@ class Kernel(InstructionRecorder):
             shapes=tuple(self._shapes),
             touches=tuple(self._touches),
             lines=tuple(self._lines),
+            whole_waves=math.prod(self.workgroup) % self.whole_machine.lanes == 0,
         )
 
     def _keep_factors(self, i: int, extra: dict[int, int]) -> None:

@@ -30,11 +30,13 @@ class KernelProgram(Program):
     """A program of single instructions.
 
     `shapes[i]` and `touches[i]` belong to operation i, `lines[i]` is the text that it came from.
+    `whole_waves` says that all lanes of every wave are on when the kernel starts.
     """
 
     shapes: Sequence[Shape] = field(kw_only=True)
     touches: Sequence[Sequence[Touch]] = field(kw_only=True)
     lines: Sequence[str] = field(kw_only=True)
+    whole_waves: bool = field(kw_only=True)
 
     def shown(self, index: int) -> str:
         """Operation `index` as its author wrote it."""

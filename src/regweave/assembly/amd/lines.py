@@ -21,7 +21,9 @@ from regweave.values import frozen
 _AROUND = re.compile(r"(-?(?:\||neg\(|abs\()?)(.*?)(\||\))?\Z", re.DOTALL)
 _REFERENCE = re.compile(r"%?([A-Za-z_]\w*|\d+)(?:\.(\d+)(?::(\d+))?)?\Z")
 _PHYSICAL = re.compile(r"([vsa])(?:(\d+)|\[(\d+)(?::(\d+))?\])\Z")
-_NUMBER = re.compile(r"[+-]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\Z|lds_direct\Z|src_\w+\Z")
+_NUMBER = re.compile(
+    r"[+-]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\Z|src_(?:shared|private)_(?:base|limit)\Z"
+)
 _CALL = re.compile(r"(\w+)\((\w+)\)\Z")
 
 

@@ -115,16 +115,16 @@ def _check_written(
 
 
 def _masked_writes(program: KernelProgram, parts: Parts, flow: Flow, defines: list[int]) -> dict[int, int]:
-    """Operations that write some lanes, or one of some registers, with those of their registers that may hold
-    something already."""
+    """Operations that write some lanes, a part of a register, or one of some registers, with those of their
+    registers that may hold something already."""
     full = full_masks(program, flow)
     reached = [i for block in flow.blocks for i in range(block.start, block.stop)]
-    if all(full[i] and not program.shapes[i].scatters for i in reached):
+    if all(full[i] and not (program.shapes[i].scatters or program.shapes[i].keeps) for i in reached):
         return {}
     written = _maybe_written(flow, defines)
     found = {}
     for i, shape in enumerate(program.shapes):
-        masked = shape.masked and not full[i]
+        masked = shape.keeps or (shape.masked and not full[i])
         if not (masked or shape.scatters):
             continue
         bits = 0

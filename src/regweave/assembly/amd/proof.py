@@ -87,7 +87,8 @@ def _step(
     program: KernelProgram, i: int, runs: Mapping[int, tuple[str, ...]], state: _State, full: bool
 ) -> int:
     """Run one operation; how many registers it read."""
-    masked, scatters = not full and program.shapes[i].masked, program.shapes[i].scatters
+    shape = program.shapes[i]
+    masked, scatters = shape.keeps or (shape.masked and not full), shape.scatters
     read, results = 0, []
     for touch in program.touches[i]:
         for k in range(touch.first, touch.stop):

@@ -220,6 +220,12 @@ class InstructionRecorder(Recorder):
 
     def _look_up(self, name: str) -> Variable:
         known = {*self._names, *(keyword.name for keyword in self.whole_machine.keywords)}
+        if name.startswith("src_") or name == "lds_direct":
+            raise AssemblyError(
+                f"{name!r} reads a register that is not followed under that name",
+                where=self.name,
+                fix="read SCC by s_cselect_b32, VCC and EXEC by their names, LDS by ds_read",
+            )
         if name not in self._names:
             raise AssemblyError(
                 f"no register is registered as {name!r}",

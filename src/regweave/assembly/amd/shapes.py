@@ -53,7 +53,8 @@ class Shape:
     """One instruction: `form` prints it, `places` are what it reads and writes, in the operands' order.
 
     `masked` says that it leaves lanes alone which EXEC switches off; `dpp` that it moves data between lanes;
-    `scatters` that it writes one of the registers of its result, M0 says which.
+    `scatters` that it writes one of the registers of its result, M0 says which; `keeps` that it writes a part
+    of its result's register and leaves the rest alone.
     """
 
     instruction: GcnInstruction
@@ -63,6 +64,7 @@ class Shape:
     masked: bool
     dpp: bool
     scatters: bool
+    keeps: bool
 
     @property
     def load(self) -> bool:
@@ -158,7 +160,17 @@ def make_shape(
     scatters = any(
         slot.role and (slot.relative or given.relative) for slot, given in zip(slots, bound, strict=True)
     )
-    return Shape(instruction, form, tuple(places), words, masked, dpp, scatters)
+    return Shape(
+        instruction, form, tuple(places), words, masked, dpp, scatters, instruction.keeps or _preserves(words)
+    )
+
+
+def _preserves(words: Sequence[str]) -> bool:
+    """Whether SDWA modifiers write a part of the result's register and keep the rest, as they do unless told
+    otherwise."""
+    part = any(word.startswith("dst_sel:") and word != "dst_sel:DWORD" for word in words)
+    filled = "dst_unused:UNUSED_PAD" in words or "dst_unused:UNUSED_SEXT" in words
+    return part and not filled
 
 
 def _half(instruction: GcnInstruction, words: Sequence[str], number: int, places: list[Place]) -> list[Place]:

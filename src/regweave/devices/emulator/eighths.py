@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from regweave.machines.amd.assembly.meanings.meaning import family, keeping
+from regweave.machines.amd.assembly.meanings.meaning import family
 from regweave.programs.numbers import decode, encode
 
 Array = Any
@@ -44,7 +44,7 @@ def _pair(dtype: str) -> Callable[[Array], Array]:
 
 _TYPES = {"fp8": "e4m3fnuz", "bf8": "e5m2fnuz"}
 MEANINGS = {
-    **keeping(family("v_cvt_pk_*_f32", "u16 f32 f32", **{k: _pack(d) for k, d in _TYPES.items()})),
+    **family("v_cvt_pk_*_f32", "u16 f32 f32", **{k: _pack(d) for k, d in _TYPES.items()}),
     **family("v_cvt_f32_*", "f32 u32", **{k: _widen(d) for k, d in _TYPES.items()}),
     **family("v_cvt_pk_f32_*", "2f32 u32", **{k: _pair(d) for k, d in _TYPES.items()}),
 }

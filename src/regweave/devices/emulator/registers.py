@@ -24,6 +24,11 @@ SCALARS = 129
 VECTOR_MEMORY, LDS, SCALAR_MEMORY, FLAT = range(4)
 
 
+#: What a register holds at first: as a float, or as either half of one, no number. An instruction that writes
+#: a half makes the register known, and the other half is seen in the results.
+_NEVER = 0x7FC1FDAD
+
+
 @dataclass(eq=False)
 class Registers:
     """The registers of `waves` waves. Accumulation registers stand behind the vector registers."""
@@ -45,7 +50,7 @@ class Registers:
 
     def __post_init__(self) -> None:
         count = self.vectors + self.accumulators
-        self.values = np.zeros((count, self.waves, LANES), np.uint32)
+        self.values = np.full((count, self.waves, LANES), _NEVER, np.uint32)
         self.known = np.zeros((count, self.waves, LANES), bool)
         self.whole = [False] * count
         self.scalars = np.zeros((SCALARS, self.waves), np.uint32)

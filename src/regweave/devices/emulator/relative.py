@@ -30,11 +30,19 @@ def read_relative(number: int) -> Callable[[Cohort], Array]:
     return read
 
 
-def write_relative(c: Cohort, number: int, word: Array, lanes: Array | None) -> None:
-    """Write a vector register so many behind the named one as M0 says."""
+def write_relative(
+    c: Cohort,
+    number: int,
+    word: Array,
+    lanes: Array | None,
+    place: Callable[[Cohort, int, Array], Array] | None,
+) -> None:
+    """Write a vector register so many behind the named one as M0 says; `place` puts a part into it."""
     word = np.broadcast_to(word, c.lanes.shape)
     for further, part in parts(_index(c, number)):
-        c.part(part).write(number + further, word[part], None if lanes is None else lanes[part])
+        own, bits = c.part(part), word[part]
+        bits = place(own, number + further, bits) if place else bits
+        own.write(number + further, bits, None if lanes is None else lanes[part])
 
 
 def _index(c: Cohort, number: int) -> Array:

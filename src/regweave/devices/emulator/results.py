@@ -22,7 +22,7 @@ Result = Callable[[Cohort, Array, Array | None], None]
 _U32, _U64 = np.uint32, np.uint64
 
 
-def make_result(program: Program, step: Step, position: int, kind: str, keeps: bool) -> Result:
+def make_result(program: Program, step: Step, position: int, kind: str) -> Result:
     """What writes operand `position` of a step as `kind`; called with the values and the lanes to write."""
     operand = step.operands[position]
     if operand.kind == "special" or operand.text == "s":
@@ -30,17 +30,16 @@ def make_result(program: Program, step: Step, position: int, kind: str, keeps: b
         return make_mask_result(places) if kind == "mask" else _scalar(places, kind)
     numbers = vector_places(program, operand)
     finish = _finisher(step, kind)
-    part = _part(step, kind, keeps)
+    part = _part(step, kind)
     relative = position in step.relative
 
     def write(c: Cohort, value: Array, lanes: Array | None) -> None:
         words = split(finish(value) if finish else value, kind)
         for number, word in zip(numbers, words, strict=True):
-            word = part(c, number, word) if part else word
             if relative:
-                write_relative(c, number, word, lanes)
+                write_relative(c, number, word, lanes, part)
             else:
-                c.write(number, word, lanes)
+                c.write(number, part(c, number, word) if part else word, lanes)
 
     return write
 
@@ -102,13 +101,12 @@ def _finisher(step: Step, kind: str) -> Callable[[Array], Array] | None:
     return finish
 
 
-def _part(step: Step, kind: str, keeps: bool) -> Callable[[Cohort, int, Array], Array] | None:
+def _part(step: Step, kind: str) -> Callable[[Cohort, int, Array], Array] | None:
     """Where a result is only a part of its register: what the register becomes."""
-    short = kind in ("f16", "u16", "i16")
     if "dst_sel" in step.modifiers and step.modifiers["dst_sel"] != "DWORD":
         first, width = selection(step.modifiers["dst_sel"])
-        rest = step.modifiers.get("dst_unused", "UNUSED_PAD")
-    elif short and (keeps or len(bits_in(step.modifiers.get("op_sel", ""))) == len(step.operands)):
+        rest = step.modifiers.get("dst_unused", "UNUSED_PRESERVE")
+    elif kind in ("f16", "u16", "i16") and step.instruction.keeps:
         high = bits_in(step.modifiers.get("op_sel", ""))
         first, width = (16 if len(high) == len(step.operands) and high[-1] else 0), 16
         rest = "UNUSED_PRESERVE"

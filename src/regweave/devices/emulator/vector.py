@@ -58,7 +58,7 @@ def prepare_arithmetic(program: Program, step: Step) -> Action:
         if slot.role != "=":
             sources.append(make_source(program, step, position, kind))
         if slot.role:
-            results.append(make_result(program, step, position, kind, entry.keeps))
+            results.append(make_result(program, step, position, kind))
     sources += [_implied_source(name, implied[name]) for name in instruction.reads]
     results += [make_implied(name, implied[name]) for name in instruction.writes]
     function = entry.function

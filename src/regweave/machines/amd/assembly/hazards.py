@@ -23,8 +23,8 @@ _ALL = ("gfx906", "gfx90a", "gfx942")
 PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix",
              "wide_store", "load")  # fmt: skip
 CONSUMERS = ("memory", "vector_memory", "lane_select", "readlane", "rwlane", "div_fmas", "dpp", "matrix",
-             "valu", "valu_not_transcendental", "m0_reader", "getreg", "fma_f64", "valu_writer", "other_dot",
-             "same_dot_ab", "other_dot_writer")  # fmt: skip
+             "valu", "valu_not_transcendental", "m0_reader", "hardware_register", "fma_f64", "valu_writer",
+             "other_dot", "same_dot_ab", "other_dot_writer")  # fmt: skip
 REGISTERS = ("vector", "scalar", "exec", "vcc", "m0", "none")
 
 
@@ -51,13 +51,14 @@ class Distance:
 _NEW, _942 = _ALL[1:], _ALL[2:]
 _DISTANCES = (
     Distance("valu", "scalar", "vector_memory", 5, _ALL, "a vector instruction wrote the scalar register"),
+    Distance("valu", "exec", "vector_memory", 5, _ALL, "a vector instruction wrote EXEC"),
     Distance("valu", "scalar", "lane_select", 4, _ALL, "a vector instruction wrote the lane's number"),
     Distance("valu", "vcc", "div_fmas", 4, _ALL, "a vector instruction wrote VCC"),
     Distance("valu", "exec", "dpp", 5, _ALL, "a vector instruction wrote EXEC"),
     Distance("valu", "vector", "dpp", 2, _ALL, "a vector instruction wrote what DPP moves"),
     Distance("load", "vector", "dpp", 2, _ALL, "a load wrote what DPP moves"),
     Distance("scalar", "m0", "m0_reader", 1, _ALL, "a scalar instruction wrote M0"),
-    Distance("setreg", "none", "getreg", 2, _ALL, "s_setreg has not arrived"),
+    Distance("setreg", "none", "hardware_register", 2, _ALL, "s_setreg has not arrived"),
     Distance("wide_store", "vector", "valu_writer", 1, _ALL[:2], "the store still reads its data"),
     Distance("wide_store", "vector", "valu_writer", 2, _942, "the store still reads its data"),
     Distance("valu", "exec", "matrix", 4, _NEW, "a vector instruction wrote EXEC"),
@@ -70,6 +71,7 @@ _DISTANCES = (
     Distance("double_matrix", "none", "memory", 2, ("gfx90a",), "an f64 matrix instruction hides a write"),
     Distance("transcendental", "vector", "valu_not_transcendental", 1, _942, "a special function is slower"),
     Distance("partial", "vector", "valu", 1, _942, "the register was written in part"),
+    Distance("partial", "vector", "valu_writer", 1, _942, "the register was written in part"),
     Distance("valu", "scalar", "valu", 2, _942, "a vector instruction wrote the scalar register"),
     Distance("valu", "vector", "readlane", 1, _942, "a vector instruction wrote what is read across lanes"),
     Distance("valu", "exec", "rwlane", 4, _942, "a vector instruction wrote EXEC"),

@@ -41,6 +41,10 @@ _SLOT = re.compile(r"([=+]?)([vsawoilx]+)(\d*)(\*?)\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _SUFFIX = re.compile(r"_(e32|e64|dpp|sdwa)\Z")
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
+#: Those whose 16-bit result leaves the other half of its register alone.
+_KEEPING = re.compile(
+    r"v_(mad|fma|div_fixup)_f16\Z|v_mad_[iu]16\Z|v_(min|max|med)3_[fiu]16\Z|v_cvt_pk_(fp8|bf8)_f32\Z"
+)
 #: Modifiers by the names that rows use, where a machine has its own.
 _SPELLED = {"gfx942": {"glc": "sc0"}}
 _CONTROL = {"s_branch": "jump", "s_endpgm": "leave", "s_setpc_b64": "leave"}
@@ -114,6 +118,11 @@ class GcnInstruction:
     def transcendental(self) -> bool:
         """Whether the slow unit of special functions executes it."""
         return _TRANSCENDENTAL.match(self.name) is not None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its 16-bit result leaves the other half of its register alone."""
+        return _KEEPING.match(self.name) is not None
 
     @property
     def dot(self) -> bool:

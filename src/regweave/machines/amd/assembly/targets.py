@@ -58,7 +58,8 @@ class GcnMachine(AssemblyMachine):
 
     `granule` vector registers are allocated together, `waves` fit on a SIMD at most, `vector_file` registers
     per lane are shared by the waves of a SIMD. `features` are what the target's name may say on or off;
-    `shared_bytes` of LDS belong to a workgroup at most. `limits` are the highest values of the wait
+    `shared_bytes` of LDS belong to a workgroup at most, in steps of `shared_granule`; `barriers` are how many
+    workgroups of more than one wave fit on a compute unit. `limits` are the highest values of the wait
     counters. `architected` machines set up flat scratch themselves.
     """
 
@@ -69,6 +70,8 @@ class GcnMachine(AssemblyMachine):
     architected: bool = field(kw_only=True)
     keywords: tuple[Keyword, ...] = field(kw_only=True)
     shared_bytes: int = 65536
+    shared_granule: int = 512
+    barriers: int = 16
     limits: tuple[int, int] = (63, 15)
 
     @cached_property

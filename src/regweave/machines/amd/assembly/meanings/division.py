@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from regweave.machines.amd.assembly.meanings.meaning import family, keeping
+from regweave.machines.amd.assembly.meanings.meaning import family
 from regweave.machines.fused import fused_scaled
 
 Array = Any
@@ -90,5 +90,5 @@ MEANINGS = {
     **family("v_div_scale_{f32,f64}", "T mask T T T", scale=_scale),
     **family("v_div_fmas_{f32,f64}", "T T T T | mask", fmas=_fmas),
     **family("v_div_fixup_{f32,f64}", "T T T T", fixup=_fixup),
-    **keeping(family("v_div_fixup_f16", "f16 f16 f16 f16", fixup=_fixup)),
+    **family("v_div_fixup_f16", "f16 f16 f16 f16", fixup=_fixup),
 }

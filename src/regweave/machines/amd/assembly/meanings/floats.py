@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regweave.machines.amd.assembly.meanings.meaning import family, keeping, meaning
+from regweave.machines.amd.assembly.meanings.meaning import family, meaning
 from regweave.machines.fused import fused
 
 Array = Any
@@ -180,10 +180,10 @@ MEANINGS = {
     **family("v_mac_{f32,f16}", "T T T", mac=_mac),
     **family("v_*_f32", "f32 f32 f32 f32", mad=_mad, madmk=_mad, madak=_mad, fmamk=fused, fmaak=fused),
     **family("v_*_f16", "f16 f16 f16 f16", madmk=_mad, madak=_mad, mad_legacy=_mad),
-    **keeping(family("v_*_f16", "f16 f16 f16 f16", mad=_mad, fma=fused)),
+    **family("v_*_f16", "f16 f16 f16 f16", mad=_mad, fma=fused),
     **family("v_fma_{f32,f64}", "T T T T", fma=fused),
     **family("v_*_f32", "f32 f32 f32 f32", **_THREE),
-    **keeping(family("v_*_f16", "f16 f16 f16 f16", **_THREE)),
+    **family("v_*_f16", "f16 f16 f16 f16", **_THREE),
     **family("v_*_{f32,f16,f64}", "T T", **_ROUND, **_ROOTS, frexp_mant=_frexp_mant),
     **family("v_*_{f32,f16}", "T T", exp=_wide(np.exp2), log=_wide(np.log2), sin=_turns(np.sin),
              cos=_turns(np.cos)),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from regweave.machines.amd.assembly.meanings.floats import also_exec
-from regweave.machines.amd.assembly.meanings.meaning import family, keeping, meaning
+from regweave.machines.amd.assembly.meanings.meaning import family, meaning
 
 Array = Any
 U32, U64 = np.uint32, np.uint64
@@ -265,7 +265,7 @@ MEANINGS = {
             U32))),
     "v_mad_i32_i16": meaning("i32 i16 i16 i32", lambda a, b, c: a.astype(np.int32) * b.astype(np.int32) + c),
     "v_mad_u32_u16": meaning("u32 u16 u16 u32", lambda a, b, c: a.astype(U32) * b.astype(U32) + c),
-    **keeping(family("v_mad_{i16,u16}", "T T T T", _=_MAD16)),
+    **family("v_mad_{i16,u16}", "T T T T", _=_MAD16),
     **family("v_mad_legacy_{i16,u16}", "T T T T", _=_MAD16),
     "v_bfe_u32": meaning("u32 u32 u32 u32", extract),
     "v_bfe_i32": meaning("i32 i32 u32 u32", extract),
@@ -274,7 +274,7 @@ MEANINGS = {
     "v_alignbyte_b32": meaning("u32 u32 u32 u32", _align(8, 3)),
     "v_perm_b32": meaning("u32 u32 u32 u32", _permute),
     **family("v_*_{i32,u32}", "T T T T", **_THREE),
-    **keeping(family("v_*_{i16,u16}", "T T T T", **_THREE)),
+    **family("v_*_{i16,u16}", "T T T T", **_THREE),
     **family("v_sad_*", "u32 u32 u32 u32", u8=_sad(8), u16=_sad(16), u32=_sad(32)),
     "v_xad_u32": meaning("u32 u32 u32 u32", lambda a, b, c: (a ^ b) + c),
     "v_lshl_add_u32": meaning("u32 u32 u32 u32", lambda a, n, c: shift_left(a, n) + c),

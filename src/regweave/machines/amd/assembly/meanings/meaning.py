@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from regweave.errors import InputError
@@ -36,14 +35,12 @@ class Meaning:
     """What an instruction computes: `function` on operands of `types`, with `implied` ones behind them.
 
     `limited` is the function under `clamp`, for integers; floats are clamped to 0 .. 1 whoever made them.
-    `keeps` says that a 16-bit result leaves the register's other half alone.
     """
 
     types: tuple[str, ...]
     implied: tuple[str, ...]
     function: Callable[..., Any]
     limited: Callable[..., Any] | None = None
-    keeps: bool = False
 
     def __post_init__(self) -> None:
         for word in (*self.types, *self.implied):
@@ -61,11 +58,6 @@ def family(pattern: str, types: str, **functions: Any) -> dict[str, Meaning]:
             name = _BRACES.sub(chosen, pattern).replace("*", key.rstrip("_"))
             found[name] = meaning(types.replace("T", chosen), function)
     return found
-
-
-def keeping(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
-    """The same, of instructions whose 16-bit results leave the register's other half alone."""
-    return {name: replace(entry, keeps=True) for name, entry in meanings.items()}
 
 
 def meaning(types: str, function: Any) -> Meaning:
