@@ -268,6 +268,32 @@ def test_barriers_stand_where_all_lanes_come_by():
         builder.finish()
 
 
+@pytest.mark.parametrize(
+    ("what", "alike"), [("block", True), ("index", True), ("lane", False), ("carried", False)]
+)
+def test_lanes_part_on_what_differs_among_them(what, alike):
+    b = ProgramBuilder("alike", 32, memories=[OUT])
+    zero = b.constant(0)
+    with b.loop(3, [zero]) as loop:
+        lane = b.step("lane")
+        known = {
+            "block": b.step("block", (), (), "x"),
+            "index": loop.index,
+            "lane": lane,
+            "carried": loop.values[0],
+        }
+        with b.when(b.step("less", (b.step("add", (known[what], zero)), b.constant(2)))):
+            place = b.step("multiply", (lane, b.constant(4)))
+            (word,) = b.load("out", place)
+            b.store("out", place, [b.step("shuffle", (word, zero), (32,))], 4)
+        loop.repeat([b.step("add", (loop.values[0], lane))])
+    if alike:
+        b.finish()
+    else:
+        with pytest.raises(VerificationError, match="lanes may have parted"):
+            b.finish()
+
+
 @pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "s32"])
 def test_numbers_there_and_back(dtype):
     numbers = np.array([0.0, 1.0, -2.5, 1000.0]) if dtype != "s32" else np.array([0, 1, -2, 1 << 30])

@@ -155,6 +155,7 @@ class _Convolve:
         begin = start if self.vectors else self.column
         group_first = self.add(self.times(begin, along.stride), minus[1])
         self.first_column = self.add(self.times(self.column, along.stride), minus[1])
+        self.begin = group_first
         self.split(group_first)
         return b.finish()
 
@@ -351,16 +352,25 @@ class _Convolve:
 
     def checked(self, x: Value, line: Value, tap: Value, at: int) -> Value:
         """One word of a row; zero where the row or the place is padding."""
-        along, e = self.c.horizontal, self.element
-        place = self.add(self.first_column, self.times(tap, along.dilation))
+        along, e, b = self.c.horizontal, self.element, self.b
+        whole = self.vectors and along.stride == 1 and along.size >= self.lanes
+        place = self.add(self.begin if whole else self.first_column, self.times(tap, along.dilation))
         place = self.add(place, at * along.stride * (self.lanes if self.vectors else 1))
         zero = self.number(0)
-        has_line, has_place = self.less(line, self.c.vertical.size), self.less(place, along.size)
-        address = self.add(
-            self.times(self.choose(has_line, line, zero), self.line),
-            self.times(self.choose(has_place, place, zero), e),
-        )
-        (word,) = self.b.load("x", self.add(x, address), e)
+        has_line = self.less(line, self.c.vertical.size)
+        row = self.add(x, self.times(self.choose(has_line, line, zero), self.line))
+        if not whole:
+            has_place = self.less(place, along.size)
+            (word,) = b.load("x", self.add(row, self.times(self.choose(has_place, place, zero), e)), e)
+        else:
+            # the nearest vector that the row has, moved over by as many lanes
+            last, lane = along.size - self.lanes, b.step("thread")
+            near = self.choose(self.less(place, 1 << 31), self.number(last), zero)
+            near = self.choose(self.less(place, last), place, near)
+            (word,) = b.load("x", self.add(self.add(row, self.times(near, e)), self.times(lane, e)), e)
+            place = self.add(place, lane)
+            word = b.step("shuffle", (word, b.step("subtract", (place, near))), (self.lanes,))
+            has_place = self.less(place, along.size)
         word = self.choose(has_line, self.choose(has_place, word, zero), zero)
         return self.widened(word, 0)
 

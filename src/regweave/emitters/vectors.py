@@ -103,7 +103,7 @@ class VectorPrinter(Printer):
             return self._store(step)
         if step.opcode == "global_load" and strides[0] != 0:
             return self._load(step)
-        if all(stride == 0 for stride in strides):
+        if all(stride == 0 for stride in strides) and step.opcode != "shuffle":
             if OPCODES[step.opcode].collective:
                 raise UnsupportedError(f"{step.opcode} has no form in vectors", where=str(step))
             self._strides.update((result.number, 0) for result in step.results)
@@ -144,6 +144,8 @@ class VectorPrinter(Printer):
             return self._widened(step, name)
         elif step.opcode == "pack_f16":
             text = self._by_lane(step)
+        elif step.opcode == "shuffle" and step.numbers == (self._lanes,):
+            text = f"shuffle({', '.join(self._wide(value) for value in values)})"  # indices modulo the lanes
         else:
             raise UnsupportedError(f"{step.opcode} has no form in vectors", where=str(step))
         return self._named(step.result, name, text)

@@ -7,6 +7,7 @@ VerificationError: step 3 uses %7, which no earlier step defines (at %3 = and %7
 from __future__ import annotations
 
 from regweave.errors import VerificationError
+from regweave.programs.alike import alike_in_all_lanes
 from regweave.programs.lane_moves import move_fault
 from regweave.programs.memories import ROW_BYTES
 from regweave.programs.opcodes import OPCODES, Opcode
@@ -83,7 +84,7 @@ class _Check:
                 self.place += 1
             elif isinstance(item, When):
                 self.use(item.predicate, known, "predicate")
-                self.items(item.body, known, parted=True)
+                self.items(item.body, known, parted or not alike_in_all_lanes(self.program, item.predicate))
             else:
                 self.loop(item, known, parted)
         self.known = known
