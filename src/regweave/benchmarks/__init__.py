@@ -14,7 +14,7 @@ from regweave.benchmarks.convolution_cases import (
 )
 from regweave.benchmarks.image_cases import IMAGES, ImageCase
 from regweave.benchmarks.models import MODELS, compare_models
-from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError
+from regweave.benchmarks.peers import OPENCL_PEERS, PEER_CLASSES, MissingPeerError
 from regweave.benchmarks.planning import planning_rows, time_planning
 from regweave.benchmarks.rearrangement_rows import ROWS
 from regweave.benchmarks.rearrangements import compare_rearrangements
@@ -25,6 +25,7 @@ __all__ = [
     "CONVOLUTIONS",
     "IMAGES",
     "MODELS",
+    "OPENCL_PEERS",
     "PEER_CLASSES",
     "PRODUCTS",
     "ROWS",

@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from regweave.benchmarks.bounds import machine_bounds, peak_runner
 from regweave.benchmarks.cases import CascadeCase, CascadeData, ProductCase, ProductData, relative_error
 from regweave.benchmarks.convolution_cases import ConvolutionCase, ConvolutionData
 from regweave.benchmarks.image_cases import ImageCase, ImageData
 from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.benchmarks.memory import keep_freed_memory
-from regweave.benchmarks.peers import PEER_CLASSES, MissingPeerError, Runner, peer_named
+from regweave.benchmarks.peers import OPENCL_PEERS, PEER_CLASSES, MissingPeerError, Runner, peer_named
 from regweave.devices import cpu
 from regweave.errors import InputError, UnsupportedError, VerificationError, nearest_names
 
@@ -40,12 +42,13 @@ def compare(
     threads: int = 1,
     rounds: int = 30,
     peers: Sequence[str] = tuple(PEER_CLASSES),
+    opencl: bool = False,
     say: Say = lambda message: None,
 ) -> dict[str, Any]:
     """Measure `cases` and return the document that `regweave bench --json` prints.
 
-    Raises InputError for unknown peers or counts below 1, VerificationError when any library, ours
-    included, returns a wrong result.
+    With `opencl`, ours are kernels on the OpenCL device. Raises InputError for unknown peers or counts below
+    1, VerificationError when any library, ours included, returns a wrong result.
     """
     check_counts(threads, rounds)
     _check_names(peers)
@@ -59,7 +62,7 @@ def compare(
     for case in cases:
         say(f"{case.name}: preparing")
         data = case.data()
-        runners = {OURS: _our_runner(case.kind, data, threads)}
+        runners = {OURS: (_opencl_runner if opencl else _our_runner)(case.kind, data, threads)}
         for name in peers:
             say(f"{case.name}: preparing {name}")
             try:
@@ -79,13 +82,14 @@ def compare(
 
 
 def _check_names(peers: Sequence[str]) -> None:
+    known = (*PEER_CLASSES, *OPENCL_PEERS)
     for name in peers:
-        if name not in PEER_CLASSES:
+        if name not in known:
             raise InputError(
                 f"unknown peer {name!r}",
                 where="--peer",
-                expected="one of " + ", ".join(PEER_CLASSES),
-                nearest=nearest_names(name, PEER_CLASSES),
+                expected="one of " + ", ".join(known),
+                nearest=nearest_names(name, known),
             )
 
 
@@ -95,12 +99,18 @@ def _our_runner(kind: str, data: Data, threads: int) -> Runner:
     return getattr(OurSide(), kind)(data, threads)
 
 
+def _opencl_runner(kind: str, data: Data, threads: int) -> Runner:
+    from regweave.benchmarks.opencl_peers import OpenclSide
+
+    return getattr(OpenclSide(), kind)(data, threads)
+
+
 def _peer_runner(name: str, kind: str, data: Data, threads: int) -> Runner:
     return getattr(peer_named(name), kind)(data, threads)
 
 
 def _checked(name: str, case: str, run: Runner, data: Data) -> float:
-    error = relative_error(run(), data.expected)
+    error = relative_error(np.asarray(run()), data.expected)
     allowed = getattr(data, "tolerance", None) or TOLERANCE
     if not error <= allowed:  # also catches NaN
         raise VerificationError(
@@ -140,7 +150,8 @@ def summed(cases: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The time of all `cases` of a document, each as many times as it says: ours, and that of every peer
     which takes part in each."""
     ours = sum(case["ours_ms"] * case["times"] for case in cases)
-    names = [name for name in PEER_CLASSES if cases and all(name in case["peers"] for case in cases)]
+    known = (*PEER_CLASSES, *OPENCL_PEERS)
+    names = [name for name in known if cases and all(name in case["peers"] for case in cases)]
     peers = {name: sum(case["peers"][name] * case["times"] for case in cases) for name in names}
     ratio = min(peers.values()) / ours if peers else None
     return {"ours_ms": ours, "peers": peers, "ratio_best_peer": ratio}

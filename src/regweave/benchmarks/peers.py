@@ -69,10 +69,17 @@ PEER_CLASSES = {
     "opencv.separable": ("opencv_peer", "OpencvSeparablePeer"),
 }
 
+# the same for kernels in OpenCL C, which are compared with ours on the same device
+OPENCL_PEERS = {
+    "opencl.naive": ("opencl_peers", "OpenclNaivePeer"),
+    "opencl.padded": ("opencl_peers", "OpenclPaddedPeer"),
+    "opencl.im2col": ("opencl_peers", "OpenclProductPeer"),
+}
+
 
 def peer_named(name: str) -> Peer:
     """The peer of that name; `MissingPeerError` where the library is not installed."""
-    module, kind = PEER_CLASSES[name]
+    module, kind = {**PEER_CLASSES, **OPENCL_PEERS}[name]
     try:
         return getattr(importlib.import_module(f"regweave.benchmarks.{module}"), kind)()
     except ImportError as error:
