@@ -211,16 +211,20 @@ class Natives:
         run = piece.run
         assert run is not None, "an element-wise piece has a run"
         images = run.axis == "first"
-        channels = run.channels or 0
+        gates = piece.gates
+        channels = run.channels or (piece.widths[0] if gates else 0)
         if not channels:
             form, axis, width = "flat", None, 1
         elif blocked:
             form, axis, width = "blocks", 1, _padded(channels, self.block)
         else:
             form, axis, width = ("planes", _axis(piece), channels) if images else ("rows", None, channels)
-        structure = RunStructure(run.ops, run.signature.extras, form, width if channels else 0)
+        structure = RunStructure(run.ops, run.signature.extras, form, width if channels else 0, gates)
         kind = run_arguments(structure)
-        extras = tuple(_extra(kind, index, width, 0) for index in range(run.extra_inputs))
+        extras = tuple(
+            _extra(kind, index, 0, width) if index in gates else _extra(kind, index, width, 0)
+            for index in range(run.extra_inputs)
+        )
         out = (
             width if channels else _padded(piece.widths[0], self.block) if blocked and piece.widths else None
         )
@@ -260,7 +264,7 @@ class Natives:
 
 
 def _is_flat(piece: Piece) -> bool:
-    return piece.run is not None and not piece.run.channels
+    return piece.run is not None and not piece.run.channels and not piece.gates
 
 
 def _keeps_image(piece: Piece) -> bool:

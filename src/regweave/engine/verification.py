@@ -209,7 +209,9 @@ def _reference(
     at = None
     if count > POSITIONS:
         at = np.unique(np.linspace(0, count - 1, POSITIONS).astype(np.int64))
-        shaped = [np.take(array, at, axis=-1 if piece.order == "pixels" else 0) for array in shaped]
+        axis = -1 if piece.order == "pixels" else 0
+        # a gate has one element for all positions
+        shaped = [np.take(array, at, axis) if array.shape[axis] == count else array for array in shaped]
     return work.reference(shaped[0], shaped[1:]), at
 
 

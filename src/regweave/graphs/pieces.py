@@ -68,13 +68,15 @@ class Link:
 class Piece:
     """Nodes of a model that one native kernel can replace, or (with `refusal`) the reason why none can.
 
-    nodes           names of everything that it replaces, in running order gemm_nodes      the products
-    among them input           the main input tensor; if `transposed`, it is [K, M] in memory and must be
-    transposed first extra_inputs    tensors that are read besides (residuals), each of the shape of the
-    stage that reads it output          the tensor that it leaves order           "rows": x is [M, K];
-    "pixels": x is [batch, K, P] channel_axis    axis of the channels in the input, -1 for the last: batch
-    is the product of the axes before
-                    it, P of those behind. For "rows", M is simply all elements divided by K
+    nodes           names of everything that it replaces, in running order
+    gemm_nodes      the products among them
+    input           the main input tensor; if `transposed`, it is [K, M] in memory and must be transposed
+    extra_inputs    tensors that are read besides (residuals), each of the shape of the stage that reads it;
+                    in element-wise runs also `gates`, with one element per image and channel
+    output          the tensor that it leaves
+    order           "rows": x is [M, K]; "pixels": x is [batch, K, P]
+    channel_axis    axis of the channels in the input, -1 for the last: batch is the product of the axes
+                    before it, P of those behind. For "rows", M is simply all elements divided by K
     widths          (K0, N0, N1, ...); (channels,) or () for element-wise runs
     input_shape     shape of the (transposed) input for the sizes given to read_model; None where unknown
     output_dims     how the output's shape follows from the (transposed) input's; None: it is the input's with
@@ -114,6 +116,12 @@ class Piece:
     def extra_inputs(self) -> tuple[str, ...]:
         """Tensors that are read beside the input, in the order of the kernel's extras."""
         return extra_names(self.all_steps)
+
+    @property
+    def gates(self) -> frozenset[int]:
+        """Those of `extra_inputs`, by index, that have one element per image and channel."""
+        names = {name for step in self.all_steps for name in step.gates}
+        return frozenset(index for index, name in enumerate(self.extra_inputs) if name in names)
 
     @property
     def added(self) -> dict[str, np.ndarray]:

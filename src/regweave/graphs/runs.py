@@ -54,7 +54,7 @@ def _run(scout: Scout, index: int, taken: set[str]) -> Piece | None:
         return None
     tensor, step, cursor = start
     origin = scout.model.symbols.get(tensor)
-    walk = scout.follow(cursor, taken, None)
+    walk = scout.follow(cursor, taken, None, gates=True)
     steps = (step, *walk.steps)
     if not has_work(steps):
         return None
@@ -90,7 +90,7 @@ def _first_step(model: Model, index: int, taken: set[str]) -> tuple[str, Step, C
         gate = find_gate(model, tensor, first=index)
         if gate is not None and not taken.intersection(gate.nodes):
             return tensor, gate, cursor.at(gate.output)
-        found = element_step(model, node, cursor)
+        found = element_step(model, node, cursor, gates=True)
         if not isinstance(found, str) and found[1].shape == cursor.shape:
             return tensor, *found
     return None

@@ -19,7 +19,7 @@ import onnx
 from regweave.graphs.attributes import attribute
 from regweave.graphs.breakers import broken_by
 from regweave.graphs.cursor import Cursor
-from regweave.graphs.dimensions import show
+from regweave.graphs.dimensions import Shape, show
 from regweave.graphs.model import FLOAT, Model
 from regweave.graphs.unary import FLOAT_MAX, LIMITS, UNARY, Ops, domain_of, unary_work
 from regweave.operators import (
@@ -35,6 +35,8 @@ GraphOperand = np.ndarray | str | None
 Work = tuple[Ops, tuple[GraphOperand, ...]]
 
 FLOAT_TINY = float(np.finfo(np.float32).tiny)
+_IMAGE = 4
+"""Dimensions of an image: [batch, channels, height, width]."""
 RESHAPES = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten"))
 BINARY = frozenset(("Add", "Sub", "Mul", "Div", "Sum"))
 
@@ -45,7 +47,8 @@ class Step:
 
     An operand is a float64 vector (Channel operators), the name of a tensor (Tensor operators) or None.
     `nodes` are the names of the nodes that the step stands for, `output` the tensor that they leave.
-    `added` are constants, by name, that the model does not hold and the rewritten one must.
+    `added` are constants, by name, that the model does not hold and the rewritten one must. `gates` are the
+    tensors with one element per image and channel; all others have the shape of what they are combined with.
     """
 
     ops: Ops
@@ -53,10 +56,14 @@ class Step:
     nodes: tuple[str, ...]
     output: str
     added: tuple[tuple[str, np.ndarray], ...] = ()
+    gates: tuple[str, ...] = ()
 
 
-def element_step(model: Model, node: onnx.NodeProto, cursor: Cursor) -> tuple[Step, Cursor] | str:
-    """The node as a step from `cursor` and the cursor behind it, or why it is none."""
+def element_step(
+    model: Model, node: onnx.NodeProto, cursor: Cursor, *, gates: bool = False
+) -> tuple[Step, Cursor] | str:
+    """The node as a step from `cursor` and the cursor behind it, or why it is none; with `gates` also what
+    combines an image with one number per channel that is computed at run time."""
     op = node.op_type
     output = node.output[0]
     known = model.types.get(output)
@@ -65,7 +72,7 @@ def element_step(model: Model, node: onnx.NodeProto, cursor: Cursor) -> tuple[St
     if any(name and (model.readers.get(name) or name in model.outputs) for name in node.output[1:]):
         return "has a second output that is read"
     if domain_of(node) == "" and op in BINARY and len(node.input) == 2:
-        return _binary(model, node, cursor)
+        return _binary(model, node, cursor, gates)
     if op not in KNOWN:
         return broken_by(node, model)
     if node.input[0] != cursor.tensor and op not in LIMITS:
@@ -111,7 +118,7 @@ def _is_normal(value: np.ndarray) -> bool:
     return bool(np.all((size >= FLOAT_TINY) & (size <= FLOAT_MAX)))
 
 
-def _binary(model: Model, node: onnx.NodeProto, cursor: Cursor) -> tuple[Step, Cursor] | str:
+def _binary(model: Model, node: onnx.NodeProto, cursor: Cursor, gates: bool) -> tuple[Step, Cursor] | str:
     swapped = node.input[0] != cursor.tensor
     other = node.input[0] if swapped else node.input[1]
     output = node.output[0]
@@ -119,6 +126,12 @@ def _binary(model: Model, node: onnx.NodeProto, cursor: Cursor) -> tuple[Step, C
         return "reads it twice"
     if other not in model.constants:
         shape = model.symbols.get(other)
+        if gates and shape is not None and _is_gate(shape, cursor) and model.is_float32(other):
+            found = _with_tensor(node, cursor, other, swapped)
+            if isinstance(found, str):
+                return found
+            step, moved = found
+            return replace(step, gates=(other,)), replace(moved, axis=1, channels=shape[1])
         if shape is None or shape != cursor.shape:
             return f"combines it with '{other}' of shape {show(shape)}, not {show(cursor.shape)}"
         return _with_tensor(node, cursor, other, swapped)
@@ -144,6 +157,14 @@ def _binary(model: Model, node: onnx.NodeProto, cursor: Cursor) -> tuple[Step, C
     if kind == "channel" and cursor.axis is None:
         moved = replace(moved, axis=axis, channels=value.size)
     return Step(*work, (node.name,), output), moved
+
+
+def _is_gate(shape: Shape, cursor: Cursor) -> bool:
+    """Whether a tensor of that shape has one element per image and channel of the image at the cursor."""
+    image = cursor.shape
+    if image is None or len(image) != _IMAGE or shape == image:
+        return False
+    return cursor.axis in (None, 1) and shape == (*image[:2], 1, 1) and isinstance(image[1], int)
 
 
 def _with_tensor(

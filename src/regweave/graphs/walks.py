@@ -58,8 +58,11 @@ class Scout:
             origin = origin[::-1]
         return self.follow(product.cursor(self.model), taken, origin)
 
-    def follow(self, cursor: Cursor, taken: AbstractSet[str], origin: Shape | None) -> Walk:
-        """Walk from `cursor` around the nodes `taken`; shapes must follow from `origin`, the input's."""
+    def follow(
+        self, cursor: Cursor, taken: AbstractSet[str], origin: Shape | None, *, gates: bool = False
+    ) -> Walk:
+        """Walk from `cursor` around the nodes `taken`; shapes must follow from `origin`, the input's. With
+        `gates` an image may meet one number per channel."""
         steps: list[Step] = []
         while True:
             readers = self.model.readers.get(cursor.tensor, ())
@@ -79,7 +82,7 @@ class Scout:
                 return Walk(tuple(steps), cursor, product if not reason else None, reason)
             if isinstance(product, Refusal):
                 return Walk(tuple(steps), cursor, reason=f"{describe(node)}: {product.reason}")
-            found = self.step(cursor, taken, alone)
+            found = self.step(cursor, taken, alone, gates)
             if isinstance(found, str):
                 return Walk(tuple(steps), cursor, reason=found)
             step, moved = found
@@ -93,7 +96,9 @@ class Scout:
             steps.append(step)
             cursor = moved
 
-    def step(self, cursor: Cursor, taken: AbstractSet[str], alone: bool) -> tuple[Step, Cursor] | str:
+    def step(
+        self, cursor: Cursor, taken: AbstractSet[str], alone: bool, gates: bool = False
+    ) -> tuple[Step, Cursor] | str:
         """The next step from `cursor`, or why there is none; `alone` if one node reads the tensor, once."""
         model = self.model
         readers = model.readers[cursor.tensor]
@@ -102,7 +107,7 @@ class Scout:
             node = model.nodes[readers[0]]
             if node.name in taken:
                 return f"{names[0]} belongs to another piece"
-            found = element_step(model, node, cursor)
+            found = element_step(model, node, cursor, gates=gates)
             return f"{names[0]} {found}" if isinstance(found, str) else found
         gate = find_gate(model, cursor.tensor)
         if gate is not None and not (taken & set(gate.nodes)):
