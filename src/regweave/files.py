@@ -48,7 +48,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         except OSError as error:  # of a full device, which does not know its name
             raise OSError(error.errno, error.strerror, str(path)) from None
         return
-    path = Path(os.path.realpath(path))
+    given, path = path, Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         with open(beside, "xb") as file:
@@ -56,8 +56,8 @@ def write_bytes(path: Path, data: bytes) -> None:
             if path.exists():
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
         os.replace(beside, path)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # name the file that was asked for
+            raise OSError(error.errno, error.strerror, str(given)) from None
         raise

@@ -53,11 +53,23 @@ def test_mapped_files_and_the_document(photo, capfd):
     np.testing.assert_array_equal(np.load("soft.npy"), filter_image(photo, image_filter("box3")))
 
 
+def test_that_further_pages_were_left_out_is_said(photo, capfd):
+    import tifffile
+
+    tifffile.imwrite("stack.tif", np.stack([photo] * 5)[..., 0])
+    code, said = run(capfd, "stack.tif", "--kernel", "box3", "-o", "out.png", "--json")
+    assert code == 0
+    assert "stack.tif has 5 pages: the first was taken" in said.err
+    assert json.loads(said.out)["pages"] == 5
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("photo.png", "--kernel", "sobl", "-o", "a.png"), "unknown filter 'sobl'"),
         (("photo.pgn", "--kernel", "sobel", "-o", "a.png"), "no such file"),
+        (("deep.npy", "--kernel", "sobel", "-o", "a.jpg"), "JPEG holds 8 bits per channel"),
+        (("five.npy", "--kernel", "sobel", "-o", "a.png"), "PNG holds 1 or 3 channels, the image has 5"),
         (("missing.npy", "--kernel", "sobel", "-o", "a.png"), "no such file"),
         (("photo.png", "--kernel", "sobel", "-o", "no/a.npy"), "the folder 'no' does not exist"),
         (("photo.png", "--kernel", "sobel", "-o", "a.pgn"), "unknown format '.pgn'"),
@@ -69,6 +81,8 @@ def test_mapped_files_and_the_document(photo, capfd):
 )
 def test_complaints(photo, capfd, words, said):
     np.save("sky.npy", photo)
+    np.save("deep.npy", photo.astype(np.uint16))
+    np.save("five.npy", np.repeat(photo[..., :1], 5, axis=2))
     before = sorted(os.listdir())
     code, streams = run(capfd, *words)
     assert code == 2

@@ -81,6 +81,19 @@ def test_a_matrix_of_ones_own(folder, capfd):
     np.testing.assert_array_equal(np.load("two.npy"), folder[..., 2:0:-1] + np.float32([0, 10]))
 
 
+def test_mapped_files_and_their_pages(folder, capfd):
+    import tifffile
+
+    np.save("photo.npy", folder)
+    assert run(capfd, "photo.npy", "--op", "invert", "-o", "out.png")[0] == 0
+    np.testing.assert_array_equal(read_image("out.png").pixels, 255 - folder)
+    tifffile.imwrite("two.tif", np.stack([folder, folder]), photometric="rgb")
+    code, said = run(capfd, "two.tif", "--op", "grey", "-o", "out.png", "--json")
+    assert code == 0
+    assert "two.tif has 2 pages: the first was taken" in said.err
+    assert json.loads(said.out)["pages"] == 2
+
+
 def test_principal_components_are_planes(folder, capfd):
     assert run(capfd, "photo.png", "--op", "pca", "-o", "parts-{}.png")[0] == 0
     assert sorted(name for name in os.listdir() if "parts" in name) == [f"parts-{n}.png" for n in range(3)]
@@ -103,11 +116,13 @@ def test_grey_pictures_are_three_equal_colours(folder, capfd):
         (("photo.png", "--op", "sepia", "-o", "a-{}.png"), "makes one picture"),
         (("photo.png", "--op", "sepia", "-o", "a.png", "--stride", "2"), "a stride of 2 for single pixels"),
         (("photo.png", "--op", "sepia", "-o", "a.png", "--machine", "gfx907"), "unknown machine 'gfx907'"),
+        (("deep.npy", "--op", "sepia", "-o", "a.jpg"), "JPEG holds 8 bits per channel, the picture has 16"),
         (("photo.png", "--op", "wide.npy", "-o", "a.png"), "has 7 columns, the picture 3 channels"),
     ],
 )
 def test_complaints(folder, capfd, words, said):
     np.save("wide.npy", np.zeros((1, 7)))
+    np.save("deep.npy", folder.astype(np.uint16))
     before = sorted(os.listdir())
     code, streams = run(capfd, *words)
     assert code == 2

@@ -108,7 +108,7 @@ def test_what_pillow_makes_of_other_kinds(tmp_path):
         read_image(tmp_path / "wide.tif").pixels[..., 0], noise(10, 12, dtype=np.uint16)
     )
     pillow.fromarray(np.full((3, 3), 70000, np.int32)).save(tmp_path / "wider.tif")
-    with pytest.raises(InputError, match="32-bit numbers"):
+    with pytest.raises(InputError, match="numbers below 0 or beyond 65535"):
         read_image(tmp_path / "wider.tif")
 
 
@@ -142,17 +142,16 @@ def test_every_filter_of_png_is_taken_back(kinds, channels):
     chunk = (
         struct.pack(">I", len(packed)) + b"IDAT" + packed + struct.pack(">I", zlib.crc32(b"IDAT" + packed))
     )
-    np.testing.assert_array_equal(read_deep_png(data[:start] + chunk + data[-12:]), pixels)
+    np.testing.assert_array_equal(read_deep_png(data[:start] + chunk + data[-12:], pillow), pixels)
 
 
 def test_deep_pngs_that_are_damaged(tmp_path):
     data = write_deep_png(noise(6, 6, 3, dtype=np.uint16))
-    assert read_deep_png(b"GIF89a") is None
+    assert read_deep_png(b"GIF89a", pillow) is None
     cases = {
-        "cut": (data[:-30], "a damaged PNG"),
-        "interlaced": (data[:28] + b"\1" + data[29:], "interlaced"),
-        "filter": (replaced(data, b"\7" + bytes(36) + bytes(5 * 37)), "unknown filter type"),
-        "short": (replaced(data, bytes(40)), "40 bytes of pixels"),
+        "cut": (data[:-30], "truncated"),
+        "filter": (replaced(data, b"\7" + bytes(36) + bytes(5 * 37)), "unrecognized data stream"),
+        "short": (replaced(data, bytes(40)), "cannot be read"),
     }
     for name, (damaged, said) in cases.items():
         (tmp_path / f"{name}.png").write_bytes(damaged)

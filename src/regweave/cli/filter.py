@@ -60,14 +60,11 @@ def filter_command(
         Print one JSON document on stdout.
     """
     from regweave.images import image_filter
-    from regweave.images.files import check_folder, check_target
     from regweave.images.mapped import map_image
+    from regweave.images.targets import check_target
 
     chosen = image_filter(kernel)
-    if out.suffix.lower() == ".npy":
-        check_folder(out)
-    else:
-        check_target(out)
+    check_target(out)
     options: dict[str, Any] = {"stride": stride, "border": border, "threads": threads}
     with talk_of("filter") as say:
         say(f"reading {image}")
@@ -76,6 +73,7 @@ def filter_command(
         options["progress"] = lambda done, rows: say(f"{chosen.name}, {done / rows:.0%}")
         work = _through_memory if mapped is None else _mapped
         shape, bits, seconds = work(image, mapped, chosen, out, options, say)
+    pages = told_pages(image)
     document = {
         "image": str(image),
         "kernel": chosen.name,
@@ -83,6 +81,7 @@ def filter_command(
         "height": shape[0],
         "channels": shape[2],
         "bits": bits,
+        "pages": pages,
         "stride": stride,
         "border": border,
         "mapped": mapped is not None,
@@ -96,28 +95,34 @@ def filter_command(
     print(f"written to {out}")
 
 
+def told_pages(image: Path) -> int:
+    """The pages in an image's file; where there are several, that the first was taken is said."""
+    from regweave.images.files import page_count
+
+    pages = 1 if image.suffix.lower() == ".npy" else page_count(image)
+    if pages > 1:
+        talk_console().print(f"{image} has {pages} pages: the first was taken", markup=False)
+    return pages
+
+
 def _through_memory(
     image: Path, _: Any, chosen: Any, out: Path, options: dict[str, Any], say: Callable[[str], None]
 ) -> tuple[tuple[int, ...], int, float]:
     """Read, filter, write."""
     from regweave.images import Picture, filter_image, read_image, write_image
-    from regweave.images.files import keeps_alpha
-    from regweave.images.mapped import mapped_output
+    from regweave.images.targets import check_holds, keeps_alpha
 
     picture = read_image(image)
+    check_holds(out, picture.pixels.dtype, picture.pixels.shape[2])
     started = time.perf_counter()
     found = filter_image(picture.pixels, chosen, **options)
     seconds = time.perf_counter() - started
     say(f"writing {out}")
-    if out.suffix.lower() == ".npy":
-        with mapped_output(out, found.shape, found.dtype) as target:
-            target[...] = found
-    else:
-        step = options["stride"]
-        alpha = None if picture.alpha is None else picture.alpha[::step, ::step]
-        write_image(out, Picture(found, alpha, picture.profile))
-        if alpha is not None and not keeps_alpha(out):
-            talk_console().print(f"{out.suffix} has no alpha: it was left out", markup=False)
+    step = options["stride"]
+    alpha = None if picture.alpha is None else picture.alpha[::step, ::step]
+    write_image(out, Picture(found, alpha, picture.profile))
+    if alpha is not None and not keeps_alpha(out):
+        talk_console().print(f"{out.suffix} has no alpha: it was left out", markup=False)
     return picture.pixels.shape, 8 * picture.pixels.itemsize, seconds
 
 
@@ -128,14 +133,17 @@ def _mapped(
     from regweave.images import Picture, filter_image, write_image
     from regweave.images.filters import filtered_shape
     from regweave.images.mapped import MAPPED, mapped_output
+    from regweave.images.targets import check_holds
 
+    pixels = mapped.pixels
+    check_holds(out, pixels.dtype, pixels.shape[2])
     started = time.perf_counter()
     if out.suffix.lower() in MAPPED:
-        shape = filtered_shape(mapped.shape, options["stride"])
-        with mapped_output(out, shape, mapped.dtype) as target:
-            filter_image(mapped, chosen, out=target, **options)
+        shape = filtered_shape(pixels.shape, options["stride"])
+        with mapped_output(out, shape, pixels.dtype, mapped.profile) as target:
+            filter_image(pixels, chosen, out=target, **options)
     else:
-        found = filter_image(mapped, chosen, **options)
+        found = filter_image(pixels, chosen, **options)
         say(f"writing {out}")
-        write_image(out, Picture(found))
-    return mapped.shape, 8 * mapped.itemsize, time.perf_counter() - started
+        write_image(out, Picture(found, None, mapped.profile))
+    return pixels.shape, 8 * pixels.itemsize, time.perf_counter() - started

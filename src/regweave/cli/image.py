@@ -50,7 +50,8 @@ def image_command(
     Parameters
     ----------
     image:
-        PNG, JPEG, TIFF, WebP, BMP; grey or colour, 8 or 16 bits; alpha is kept as it is.
+        PNG, JPEG, TIFF, WebP, BMP; grey or colour, 8 or 16 bits; alpha is kept as it is. An .npy holds
+        [height, width(, 1 or 3)] of uint8, uint16 or float32.
     op:
         grey, grey709, sepia, ycbcr, rgb (back from ycbcr), invert, swap (red and blue), pca (the image's own
         principal components); the banks gabor and dct8; or a file with a matrix: .npy, or text with one row
@@ -70,16 +71,20 @@ def image_command(
     json:
         Print one JSON document on stdout.
     """
-    from regweave.images import operation, read_image
+    from regweave.cli.filter import told_pages
+    from regweave.images import Picture, operation, read_image
     from regweave.images.applying import apply_operation, check_outcome, loses_alpha, write_outcome
+    from regweave.images.mapped import map_image
 
     chosen = operation(op)
     check_outcome(out, chosen)
     with talk_of("image") as say:
         say(f"reading {image}")
         started = time.perf_counter()
-        picture = read_image(image)
+        mapped = map_image(image) if image.exists() else None
+        picture = read_image(image) if mapped is None else Picture(mapped.pixels, None, mapped.profile)
         read = time.perf_counter()
+        check_outcome(out, chosen, picture.pixels)
         say(f"{chosen.name} on {machine}")
         outcome = apply_operation(
             picture,
@@ -96,6 +101,7 @@ def image_command(
     if loses_alpha(out, outcome):
         talk_console().print(f"{out.suffix} has no alpha: it was left out", markup=False)
     document = _document(image, chosen.name, picture, outcome, files)
+    document["pages"] = told_pages(image)
     document["seconds"] = {
         "read": read - started,
         "product": made - read,

@@ -22,10 +22,11 @@ import numpy as np
 from regweave.errors import InputError
 from regweave.files import write_bytes
 from regweave.images.deep_tiff import write_pages
-from regweave.images.files import Picture, check_folder, check_target, keeps_alpha, write_image
+from regweave.images.files import Picture, write_image
 from regweave.images.operations import Operation
 from regweave.images.planes import contact_sheet, show_planes
 from regweave.images.product import ImageProduct, Progress, image_gemm
+from regweave.images.targets import ARRAY, check_holds, check_target, keeps_alpha
 from regweave.images.windows import filter_bank
 from regweave.values import frozen
 
@@ -94,13 +95,13 @@ def apply_operation(
     return Outcome(made, product.pixels, product)
 
 
-def check_outcome(path: str | Path, operation: Operation) -> None:
-    """InputError if the outcome of an operation cannot be written there, before work begins."""
+def check_outcome(path: str | Path, operation: Operation, pixels: np.ndarray | None = None) -> None:
+    """InputError or UnsupportedError if the outcome of an operation (on such pixels) cannot be written there,
+    before work begins."""
     path = Path(path)
-    if path.suffix.lower() == ".npy":
-        check_folder(path)
-    else:
-        check_target(path)
+    check_target(path)
+    if pixels is not None and operation.colours:
+        check_holds(path, pixels.dtype, len(operation.matrix))
     if "{}" in path.name and operation.colours:
         raise InputError(
             f"{operation.name!r} makes one picture", where=str(path), fix="leave {} out of the file's name"
@@ -111,7 +112,7 @@ def write_outcome(path: str | Path, outcome: Outcome) -> list[Path]:
     """Write what an operation made; the files, in order of the planes where there are several."""
     path = Path(path)
     ending = path.suffix.lower()
-    if ending == ".npy":
+    if ending == ARRAY:
         data = io.BytesIO()
         np.save(data, outcome.planes)
         write_bytes(path, data.getvalue())
@@ -136,6 +137,4 @@ def write_outcome(path: str | Path, outcome: Outcome) -> list[Path]:
 def loses_alpha(path: str | Path, outcome: Outcome) -> bool:
     """Whether the file's format has no place for the picture's alpha."""
     made = outcome.picture
-    return (
-        made is not None and made.alpha is not None and Path(path).suffix != ".npy" and not keeps_alpha(path)
-    )
+    return made is not None and made.alpha is not None and not keeps_alpha(path)

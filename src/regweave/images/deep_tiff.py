@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError
+from regweave.images.memory import check_memory
 from regweave.images.packages import optional_module
 
 _HEADS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _BITS_TAG, _ORIENTATION_TAG = 258, 274
 _MOST_CHANNELS = 4
+#: An extra sample that colours were multiplied by.
+_MULTIPLIED = 1
 
 
 def is_tiff(data: bytes) -> bool:
@@ -39,9 +42,11 @@ def read_deep_tiff(data: bytes) -> tuple[np.ndarray, int, bytes | None]:
     try:
         with tifffile.TiffFile(io.BytesIO(data)) as file:
             page = file.pages[0]
+            check_memory(f"a TIFF of {' x '.join(map(str, page.shape))}", 2 * page.nbytes)
             pixels = page.asarray()
             tag, profile = page.tags.get(_ORIENTATION_TAG), page.iccprofile
             orientation = 1 if tag is None else int(tag.value)
+            multiplied = page.extrasamples[-1:] == (_MULTIPLIED,)
     except ImportError:  # a compression that needs a further package
         raise InputError(
             "a TIFF whose compression cannot be read", fix="write it uncompressed, or pip install imagecodecs"
@@ -57,7 +62,18 @@ def read_deep_tiff(data: bytes) -> tuple[np.ndarray, int, bytes | None]:
             f"a TIFF of {pixels.dtype} pixels of shape {list(pixels.shape)}",
             expected="grey or colour of 8 or 16 bits, or of f32",
         )
-    return pixels, orientation, profile
+    return _divided(pixels) if multiplied and channels in (2, 4) else pixels, orientation, profile
+
+
+def _divided(pixels: np.ndarray) -> np.ndarray:
+    """Pixels whose colours were multiplied by their alpha, without that; black where nothing is seen."""
+    whole = pixels.dtype.kind == "u"
+    most = float(np.iinfo(pixels.dtype).max) if whole else 1.0
+    alpha = pixels[..., -1:].astype(np.float64)
+    colours = pixels[..., :-1] * np.divide(most, alpha, out=np.zeros_like(alpha), where=alpha > 0)
+    if whole:
+        colours = np.minimum(np.rint(colours), most)
+    return np.concatenate([colours.astype(pixels.dtype), pixels[..., -1:]], axis=-1)
 
 
 def write_pages(pages: Sequence[np.ndarray], profile: bytes | None = None) -> bytes:

@@ -7,8 +7,9 @@
 
 Needs the extra `images` (Pillow, and tifffile for TIFFs of 16-bit colour or floats). Numbers are taken as
 they are stored, which for most pictures means sRGB values; nothing is converted between colour spaces, and
-an embedded profile is handed on. A picture is turned upright as its EXIF data says. Alpha is kept apart from
-the colours. Files appear whole or not at all.
+an embedded profile is handed on to pictures of as many channels. A picture is turned upright as its EXIF data
+says. Alpha is kept apart from the colours. Of several pages the first is read. Files appear whole or not at
+all. Pillow's limit for the size of a picture does not hold here: the limit is this machine's memory.
 """
 
 from __future__ import annotations
@@ -16,33 +17,32 @@ from __future__ import annotations
 import io
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.errors import InputError, nearest_names
 from regweave.files import write_bytes
 from regweave.images.deep_png import read_deep_png, write_deep_png
 from regweave.images.deep_tiff import is_deep, is_tiff, read_deep_tiff, write_pages
+from regweave.images.memory import check_memory
 from regweave.images.packages import optional_module
+from regweave.images.targets import check_holds, check_target, fitting_profile, keeps_alpha
 from regweave.values import frozen
 
-#: What is written, by the file name's ending: Pillow's format, and what may be in it.
-_FORMATS = {
-    ".png": ("PNG", 16, True),
-    ".jpg": ("JPEG", 8, False),
-    ".jpeg": ("JPEG", 8, False),
-    ".tif": ("TIFF", 16, True),
-    ".tiff": ("TIFF", 16, True),
-    ".webp": ("WEBP", 8, True),
-    ".bmp": ("BMP", 8, False),
-}
 _JPEG_QUALITY = 95
-_ORIENTATION = 0x0112
+_ORIENTATION, _PHOTOMETRIC, _SAMPLE_FORMAT = 0x0112, 262, 339
+_WHITE_IS_ZERO, _SIGNED = 0, 2
 #: Modes of Pillow whose channels are taken as they are; of the others, what they are converted to.
 _MODES = {"L", "LA", "RGB", "RGBA", "I;16", "F"}
 _CONVERTED = {"1": "L", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
+_MODE_BYTES = {"I": 4, "F": 4, "I;16": 2}
+#: A picture stands in memory as Pillow's, as an array and as what is made of it.
+_COPIES = 3
+_MAPPED_HINT = "an .npy and an uncompressed TIFF are not read whole by `regweave filter`"
 
 
 @frozen(eq=False)
@@ -69,7 +69,11 @@ class Picture:
 
 
 def read_image(path: str | Path) -> Picture:
-    """The (first) picture in a file. InputError for what is none; OSError for what cannot be opened."""
+    """The (first) picture in a file.
+
+    InputError for what is none, is damaged, or does not fit this machine's memory; OSError for what cannot
+    be opened.
+    """
     pillow = optional_module("PIL.Image", "pillow")
     path = Path(path)
     try:
@@ -80,36 +84,69 @@ def read_image(path: str | Path) -> Picture:
             "there is no such file", where=str(path), nearest=nearest_names(path.name, beside)
         ) from None
     try:
-        return _read(data, pillow)
+        with _any_size(pillow):
+            return _read(data, pillow)
     except pillow.UnidentifiedImageError:
         raise InputError(
             "no picture that can be read", where=str(path), expected="PNG, JPEG, TIFF, WebP, BMP or the like"
         ) from None
     except InputError as error:
         raise InputError(error.what, where=str(path), expected=error.expected, fix=error.fix) from None
-    except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise InputError(f"a picture that cannot be read: {error}", where=str(path)) from error
 
 
+@contextmanager
+def _any_size(pillow: Any) -> Iterator[None]:
+    """Without Pillow's limit, and what it says about large pictures and odd EXIF data."""
+    most, pillow.MAX_IMAGE_PIXELS = pillow.MAX_IMAGE_PIXELS, None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        pillow.MAX_IMAGE_PIXELS = most
+
+
+def page_count(path: str | Path) -> int:
+    """Pages of a TIFF, frames of a moving picture, that are there beside the one that `read_image` reads,
+    and that one; smaller versions of a page, and the previews in a camera's files, do not count."""
+    pillow = optional_module("PIL.Image", "pillow")
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if is_tiff(head):
+        with optional_module("tifffile", "tifffile").TiffFile(path) as tiff:
+            return len(tiff.pages) if len(tiff.pages) < 2 else sum(not page.is_reduced for page in tiff.pages)
+    with _any_size(pillow), pillow.open(path) as image:
+        return getattr(image, "n_frames", 1) if image.format != "MPO" else 1
+
+
 def _read(data: bytes, pillow: Any) -> Picture:
-    deep = read_deep_png(data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # large pictures, odd EXIF data
-        try:
-            image = pillow.open(io.BytesIO(data))
-        except pillow.UnidentifiedImageError:
-            if not is_tiff(data):
-                raise
-            return _deep_picture(data)
+    try:
+        image = pillow.open(io.BytesIO(data))
+    except pillow.UnidentifiedImageError:
+        if not is_tiff(data):
+            raise
+        return _deep_picture(data)
     with image:
         if image.format == "TIFF" and is_deep(image):
             return _deep_picture(data)
+        wide, high = image.size
+        size = wide * high * len(image.getbands()) * _MODE_BYTES.get(image.mode[:4], 1)
+        check_memory(f"a picture of {wide} x {high} pixels", _COPIES * size, fix=_MAPPED_HINT)
         profile = image.info.get("icc_profile")
+        deep = read_deep_png(data, pillow)
         if deep is not None:
             return _picture(_upright(deep, image.getexif().get(_ORIENTATION, 1)), profile)
         image.load()
         turned = optional_module("PIL.ImageOps", "pillow").exif_transpose(image)
-        return _picture(_channels(turned), profile)
+        channels = _channels(turned)
+        if image.format == "TIFF":
+            if _SIGNED in image.tag_v2.get(_SAMPLE_FORMAT, ()) and image.mode == "L":
+                raise InputError("a TIFF of signed numbers", expected="unsigned ones of 8 or 16 bits, or f32")
+            if image.tag_v2.get(_PHOTOMETRIC) == _WHITE_IS_ZERO and channels.dtype == np.uint16:
+                channels = ~channels  # Pillow turns 8 bits only
+        return _picture(channels, profile)
 
 
 def _deep_picture(data: bytes) -> Picture:
@@ -126,7 +163,7 @@ def _channels(image: Any) -> np.ndarray:
     if image.mode == "I":
         values = np.asarray(image)
         if values.min(initial=0) < 0 or values.max(initial=0) > 65535:
-            raise InputError("a picture of 32-bit numbers", expected="8 or 16 bits")
+            raise InputError("numbers below 0 or beyond 65535", expected="8 or 16 bits")
         return values.astype(np.uint16)
     if image.mode not in _MODES:
         if image.mode not in _CONVERTED:
@@ -153,66 +190,21 @@ def _picture(channels: np.ndarray, profile: bytes | None) -> Picture:
     return Picture(colours, alpha, profile)
 
 
-def check_target(path: str | Path, *, most_bits: int = 8) -> str:
-    """Pillow's format for a file to be written, before work begins.
-
-    InputError for endings that no format has, formats without so many bits, folders that are not there.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(
-            f"unknown format {path.suffix!r}" if path.suffix else "a file name without a format",
-            where=str(path),
-            expected=", ".join(_FORMATS),
-            nearest=nearest_names(path.suffix.lower(), _FORMATS),
-        )
-    name, bits, _ = _FORMATS[path.suffix.lower()]
-    if most_bits > bits:
-        raise InputError(
-            f"{name} holds {bits} bits per channel, the picture has {most_bits}",
-            where=str(path),
-            fix="write a .png or .tif",
-        )
-    check_folder(path)
-    return name
-
-
-def check_folder(path: Path) -> None:
-    """InputError if the folder that a file is to be written to is missing."""
-    folder = path.parent
-    if not folder.is_dir():
-        there = folder
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        raise InputError(
-            f"the folder {str(folder)!r} does not exist",
-            where=str(path),
-            nearest=nearest_names(folder.name, os.listdir(there)) if there.is_dir() else (),
-            fix="make it first, or name another",
-        )
-
-
-def keeps_alpha(path: str | Path) -> bool:
-    """Whether the format of a file to be written holds alpha."""
-    return _FORMATS[Path(path).suffix.lower()][2]
-
-
 def write_image(path: str | Path, picture: Picture) -> None:
     """Write a picture in the format of the file's ending; alpha is dropped where the format has none.
 
-    InputError as of `check_target`; UnsupportedError for f32 pixels in formats other than TIFF.
+    An .npy holds [height, width(, 3)]. InputError and UnsupportedError as of `targets.check_target` and
+    `targets.check_holds`.
     """
     path = Path(path)
     pixels = picture.pixels
-    name = check_target(path, most_bits=16 if pixels.dtype == np.uint16 else 8)
-    if pixels.dtype == np.float32 and name != "TIFF":
-        raise UnsupportedError(
-            f"{name} holds no floats", where=str(path), fix="write a .tif, or round to 8 or 16 bits"
-        )
+    name = check_target(path)
+    check_holds(path, pixels.dtype, pixels.shape[2])
     channels = pixels
     if picture.alpha is not None and keeps_alpha(path):
         channels = np.concatenate([pixels, picture.alpha[..., None]], axis=2)
-    write_bytes(path, _encoded(np.ascontiguousarray(channels), name, picture.profile))
+    profile = fitting_profile(picture.profile, pixels.shape[2])
+    write_bytes(path, _encoded(np.ascontiguousarray(channels), name, profile))
 
 
 def _encoded(channels: np.ndarray, name: str, profile: bytes | None) -> bytes:
@@ -221,10 +213,14 @@ def _encoded(channels: np.ndarray, name: str, profile: bytes | None) -> bytes:
         return write_deep_png(channels, profile)
     if name == "TIFF" and channels.dtype != np.uint8 and count > 1:
         return write_pages([channels], profile)
-    pillow = optional_module("PIL.Image", "pillow")
+    plain = channels[..., 0] if count == 1 else channels
     out = io.BytesIO()
+    if name == "NPY":
+        np.save(out, plain)
+        return out.getvalue()
+    pillow = optional_module("PIL.Image", "pillow")
     options: dict[str, Any] = {"quality": _JPEG_QUALITY} if name in ("JPEG", "WEBP") else {}
     if profile:
         options["icc_profile"] = profile
-    pillow.fromarray(channels[..., 0] if count == 1 else channels).save(out, name, **options)
+    pillow.fromarray(plain).save(out, name, **options)
     return out.getvalue()

@@ -21,6 +21,7 @@ from regweave.cascades import thread_count
 from regweave.convolution import Conv2d
 from regweave.errors import InputError, nearest_names
 from regweave.images.conversion import to_image, to_planes
+from regweave.images.memory import room
 from regweave.images.operations import read_matrix
 from regweave.images.product import Progress
 from regweave.values import frozen
@@ -28,7 +29,7 @@ from regweave.values import frozen
 #: How an image goes on beyond its edges.
 BORDERS = ("edge", "mirror", "zero")
 _MOST_SIDE = 63
-_SIZED = re.compile(r"(gaussian|box)(\d+)")
+_SIZED = re.compile(r"(gaussian|box)([0-9]+)")
 #: Elements of a band as f32.
 _BAND = 1 << 19
 _CROSS = ((0, 1, 0), (1, -4, 1), (0, 1, 0))
@@ -160,7 +161,7 @@ def filter_image(
         )
     shape = rows, columns, channels = filtered_shape(image.shape, stride)
     if out is None:
-        out = np.empty(shape, image.dtype)
+        out = room(shape, image.dtype, fix="give an `out` that lies in a file, or a larger stride")
     elif out.shape != shape or out.dtype != image.dtype:
         raise InputError(f"out has the shape {list(out.shape)}", expected=f"{list(shape)} of {image.dtype}")
     count, high, wide = chosen.kernels.shape

@@ -1,9 +1,10 @@
 """Images that do not fit into memory: mapped from .npy files and uncompressed TIFFs, and written that way.
 
     with mapped_output(Path("soft.tif"), (65536, 65536, 3), np.uint8) as out:
-        filter_image(map_image(Path("sky.tif")), image_filter("gaussian5"), out=out)
+        filter_image(map_image(Path("sky.tif")).pixels, image_filter("gaussian5"), out=out)
 
-The file of a result appears whole when the block ends without an error.
+The file of a result appears whole when the block ends without an error. Its place on the disk is taken at
+once: a full disk would otherwise end the process when a page is written back.
 """
 
 from __future__ import annotations
@@ -17,13 +18,23 @@ import numpy as np
 
 from regweave.errors import InputError
 from regweave.images.packages import optional_module
+from regweave.values import frozen
 
 _TIFF = (".tif", ".tiff")
 MAPPED = (".npy", *_TIFF)
+_TYPES = (np.uint8, np.uint16, np.float32)
 
 
-def map_image(path: Path) -> np.ndarray | None:
-    """The image [height, width, channels] in a file, mapped; None where the file's form needs reading.
+@frozen(eq=False)
+class MappedImage:
+    """Pixels [height, width, channels] that lie in a file, and its colour profile if it has one."""
+
+    pixels: np.ndarray
+    profile: bytes | None = None
+
+
+def map_image(path: Path) -> MappedImage | None:
+    """The image in a file, mapped; None where the file's form needs reading.
 
     InputError for an .npy that holds no image.
     """
@@ -33,17 +44,14 @@ def map_image(path: Path) -> np.ndarray | None:
             pixels = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise InputError(f"no image: {error}", where=str(path)) from None
-        if (
-            pixels.dtype not in (np.uint8, np.uint16, np.float32)
-            or pixels.ndim not in (2, 3)
-            or 0 in pixels.shape
-        ):
+        if pixels.dtype not in _TYPES or pixels.ndim not in (2, 3) or 0 in pixels.shape:
             raise InputError(
                 f"no image: {pixels.dtype}, shape {list(pixels.shape)}",
                 where=str(path),
                 expected="[height, width(, channels)] of uint8, uint16 or float32",
+                fix="save it as one of these: np.save(path, image.astype(np.float32))",
             )
-        return pixels if pixels.ndim == 3 else pixels[..., None]
+        return MappedImage(pixels if pixels.ndim == 3 else pixels[..., None])
     if ending not in _TIFF:
         return None
     tifffile = optional_module("tifffile", "tifffile")
@@ -54,27 +62,34 @@ def map_image(path: Path) -> np.ndarray | None:
             upright = 274 not in page.tags or page.tags[274].value == 1
             if not (plain and upright and page.is_memmappable):
                 return None
+            profile = page.iccprofile
         pixels = tifffile.memmap(path, page=0, mode="r")
     except (tifffile.TiffFileError, ValueError, IndexError, KeyError):
         return None  # reading it says better what is wrong
-    if pixels.dtype not in (np.uint8, np.uint16, np.float32):
+    if pixels.dtype not in _TYPES:
         return None
-    return pixels if pixels.ndim == 3 else pixels[..., None]
+    return MappedImage(pixels if pixels.ndim == 3 else pixels[..., None], profile)
 
 
 @contextmanager
-def mapped_output(path: Path, shape: Sequence[int], dtype: np.dtype) -> Iterator[np.ndarray]:
-    """An array of that shape [height, width, channels] that becomes the .npy or TIFF at `path`."""
-    path = Path(os.path.realpath(path))
+def mapped_output(
+    path: Path, shape: Sequence[int], dtype: np.dtype, profile: bytes | None = None
+) -> Iterator[np.ndarray]:
+    """An array of that shape [height, width, channels] that becomes the .npy or TIFF at `path`.
+
+    OSError naming `path` if it cannot be written.
+    """
+    given, path = path, Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix}")
     plane = tuple(shape[:2]) if shape[2] == 1 else tuple(shape)
     try:
-        if path.suffix.lower() == ".npy":
-            out = np.lib.format.open_memmap(beside, "w+", dtype, plane)
-        else:
-            tifffile = optional_module("tifffile", "tifffile")
-            kind = "rgb" if len(plane) == 3 else "minisblack"
-            out = tifffile.memmap(beside, shape=plane, dtype=dtype, photometric=kind, bigtiff=True)
+        try:
+            out = _made(beside, plane, dtype, profile)
+            if hasattr(os, "posix_fallocate"):
+                with open(beside, "rb+") as file:
+                    os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(given)) from None
         yield out.reshape(shape)
         out.flush()
         del out
@@ -82,3 +97,20 @@ def mapped_output(path: Path, shape: Sequence[int], dtype: np.dtype) -> Iterator
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _made(path: Path, shape: tuple[int, ...], dtype: np.dtype, profile: bytes | None) -> np.memmap:
+    """A new .npy or TIFF of that shape, mapped."""
+    if path.suffix.lower() == ".npy":
+        return np.lib.format.open_memmap(path, "w+", dtype, shape)
+    tifffile = optional_module("tifffile", "tifffile")
+    coloured = len(shape) == 3 and shape[2] in (3, 4)
+    return tifffile.memmap(
+        path,
+        shape=shape,
+        dtype=dtype,
+        photometric="rgb" if coloured else "minisblack",
+        planarconfig="contig" if len(shape) == 3 else None,
+        bigtiff=True,
+        iccprofile=profile,
+    )

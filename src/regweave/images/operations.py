@@ -108,10 +108,14 @@ def principal_matrix(rows: np.ndarray, count: int | None = None) -> np.ndarray:
     """The `count` (default: all) strongest principal components of rows [..., K], as [count, K + 1] of f32.
 
     The last column takes the mean off, so that the product is the projection; a component's largest element
-    is positive. Of many rows a million are looked at, evenly spread.
+    is positive. Of many rows a million are looked at, evenly spread; those with elements that are no finite
+    numbers are left out. InputError if no others are there.
     """
     flat = rows.reshape(-1, rows.shape[-1])
     sample = flat[:: max(1, len(flat) // _SAMPLE)].astype(np.float64)
+    sample = sample[np.isfinite(sample).all(axis=1)]
+    if not len(sample):
+        raise InputError("no row of finite numbers to find components of", where="rows")
     mean = sample.mean(axis=0)
     _, vectors = np.linalg.eigh(np.cov(sample, rowvar=False, ddof=0).reshape(flat.shape[1], -1))
     components = vectors.T[::-1][:count]
@@ -171,11 +175,12 @@ def operation(name: str | Path) -> Operation:
 def read_matrix(path: Path) -> np.ndarray:
     """The f32 array in a file: .npy, or text with one row per line. InputError for anything else, and for
     empty arrays and numbers that are not finite."""
-    matrix = _read_npy(path) if path.suffix == ".npy" else _read_text(path)
+    with np.errstate(over="ignore"):  # what is too large is found below
+        matrix = _read_npy(path) if path.suffix == ".npy" else _read_text(path)
     if 0 in matrix.shape:
         raise InputError(f"a matrix of shape {list(matrix.shape)}", where=str(path), expected="no empty side")
     if not np.isfinite(matrix).all():
-        raise InputError("not all elements are finite numbers", where=str(path))
+        raise InputError("not all elements are finite numbers of f32", where=str(path))
     return matrix
 
 

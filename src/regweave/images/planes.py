@@ -4,7 +4,7 @@
     contact_sheet(planes)              all planes in one picture, row by row
 
 A plane is scaled so that its largest magnitude becomes black or white; a plane without negative numbers goes
-from black to white.
+from black to white. What is no finite number counts as zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def show_planes(responses: np.ndarray) -> np.ndarray:
         raise InputError(f"the shape is {list(responses.shape)}", expected="[height, width, planes]")
     shown = np.empty((responses.shape[2], *responses.shape[:2]), np.uint8)
     for n in range(len(shown)):
-        plane = responses[..., n]
+        plane = np.where(np.isfinite(responses[..., n]), responses[..., n], 0)
         most = float(np.abs(plane).max(initial=0)) or 1.0
         signed = bool((plane < 0).any())
         scaled = 127.5 + plane * (127.5 / most) if signed else plane * (255 / most)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
+from regweave.images.memory import room
 from regweave.values import frozen
 
 #: Where an image product can run, and the types that the products may be formed in.
@@ -72,7 +73,7 @@ def image_gemm(
     wanted = _result_type(result, pixels.dtype)
     shape = (*pixels.shape[:-1], len(factors))
     if out is None:
-        out = np.empty(shape, wanted)
+        out = room(shape, wanted, fix="multiply a part of the image at a time")
     elif out.shape != shape or out.dtype != wanted or not out.flags.c_contiguous:
         raise InputError(
             f"out has the shape {list(out.shape)} and type {out.dtype}",

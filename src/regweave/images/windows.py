@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError
+from regweave.images.memory import room
 from regweave.images.product import ImageProduct, Progress, image_gemm
 
 #: Elements of the patches that are made at a time.
@@ -80,7 +81,7 @@ def filter_bank(
         raise InputError(f"a stride of {stride}", where="stride", expected="1 or more")
     matrix = filters.reshape(count, -1)
     rows, columns = (-(-side // stride) for side in pixels.shape[:2])
-    found = np.empty((rows, columns, count), np.float32)
+    found = room((rows, columns, count), np.float32, fix="take a larger stride, or a part of the image")
     band = max(1, _BAND // (columns * matrix.shape[1]))
     device = ""
     for first in range(0, rows, band):

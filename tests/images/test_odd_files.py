@@ -1,0 +1,220 @@
+"""Files that would be read wrong: signs, white as zero, alpha, pages, profiles, sizes, full disks."""
+
+import errno
+import os
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from regweave import InputError, UnsupportedError
+from regweave.files import write_bytes
+from regweave.images import (
+    Picture,
+    filter_bank,
+    filter_image,
+    image_filter,
+    principal_matrix,
+    read_image,
+    show_planes,
+    write_image,
+)
+from regweave.images.deep_png import write_deep_png
+from regweave.images.files import page_count
+from regweave.images.mapped import map_image, mapped_output
+from regweave.images.memory import check_memory, room
+from regweave.images.targets import FORMATS, check_holds, check_target, fitting_profile, keeps_alpha
+
+pillow = pytest.importorskip("PIL.Image")
+tifffile = pytest.importorskip("tifffile")
+
+RANDOM = np.random.default_rng(7)
+GREY = RANDOM.integers(0, 65536, (9, 14), dtype=np.uint16)
+#: The first pixel, and the steps, of each pass of an interlaced PNG: rows, then columns.
+PASSES = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+
+
+def profile(space):
+    return bytes(16) + space + bytes(108)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_interlaced_pngs_of_16_bits(tmp_path, channels):
+    pixels = RANDOM.integers(0, 65536, (13, 11, channels), dtype=np.uint16)
+    rows = b"".join(
+        b"\0" + row.astype(">u2").tobytes()
+        for top, left, down, right in PASSES
+        for row in pixels[top::down, left::right]
+        if row.size
+    )
+    data = write_deep_png(pixels)
+    header, packed = bytearray(data[12:29]), zlib.compress(rows)
+    header[-1] = 1
+    chunks = (bytes(header), b"IDAT" + packed)
+    body = b"".join(struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in chunks)
+    (tmp_path / "a.png").write_bytes(data[:8] + body + data[-12:])
+    picture = read_image(tmp_path / "a.png")
+    colours = channels - 1 if channels in (2, 4) else channels
+    np.testing.assert_array_equal(picture.pixels, pixels[..., :colours])
+    if colours < channels:
+        np.testing.assert_array_equal(picture.alpha, pixels[..., -1])
+
+
+def test_signed_numbers_are_no_brightness(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.full((4, 5), -3, np.int8))
+    with pytest.raises(InputError, match="signed numbers"):
+        read_image(tmp_path / "a.tif")
+    tifffile.imwrite(tmp_path / "b.tif", np.full((4, 5), -3, np.int16))
+    with pytest.raises(InputError, match="numbers below 0"):
+        read_image(tmp_path / "b.tif")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_white_may_be_zero(tmp_path, dtype):
+    stored = GREY.astype(dtype)
+    tifffile.imwrite(tmp_path / "a.tif", stored, photometric="miniswhite")
+    assert map_image(tmp_path / "a.tif") is None
+    np.testing.assert_array_equal(read_image(tmp_path / "a.tif").pixels[..., 0], np.iinfo(dtype).max - stored)
+
+
+def test_colours_that_were_multiplied_by_alpha(tmp_path):
+    alpha = np.array([[65535, 32768, 0, 1]], np.uint16)
+    seen = np.array([[[60000, 30000, 7]] * 4], np.uint16)
+    stored = np.rint(seen * (alpha[..., None] / 65535)).astype(np.uint16)
+    stored[0, 3] = 5  # more than the alpha leaves
+    tifffile.imwrite(
+        tmp_path / "a.tif",
+        np.concatenate([stored, alpha[..., None]], axis=2),
+        photometric="rgb",
+        extrasamples=["assocalpha"],
+    )
+    picture = read_image(tmp_path / "a.tif")
+    np.testing.assert_array_equal(picture.alpha, alpha)
+    assert np.abs(picture.pixels[0, :2].astype(int) - seen[0, :2]).max() <= 1
+    assert picture.pixels[0, 2:, 0].tolist() == [0, 65535]
+
+
+def test_pages_are_counted(tmp_path):
+    pages = RANDOM.integers(0, 256, (5, 20, 30), dtype=np.uint8)
+    tifffile.imwrite(tmp_path / "stack.tif", pages)
+    assert page_count(tmp_path / "stack.tif") == 5
+    np.testing.assert_array_equal(map_image(tmp_path / "stack.tif").pixels[..., 0], pages[0])
+    with tifffile.TiffWriter(tmp_path / "pyramid.tif") as writer:
+        writer.write(pages[0])
+        writer.write(pages[0, ::2, ::2], subfiletype=1)
+    assert page_count(tmp_path / "pyramid.tif") == 1
+    frames = [pillow.fromarray(page) for page in pages]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
+    assert page_count(tmp_path / "a.gif") == 5
+    frames[0].save(tmp_path / "a.png")
+    assert page_count(tmp_path / "a.png") == 1
+
+
+def test_a_profile_goes_only_to_pictures_of_its_channels(tmp_path):
+    colours = RANDOM.integers(0, 256, (6, 7, 3), dtype=np.uint8)
+    pillow.fromarray(colours).convert("CMYK").save(tmp_path / "a.jpg", icc_profile=profile(b"CMYK"))
+    write_image(tmp_path / "a.png", read_image(tmp_path / "a.jpg"))
+    assert read_image(tmp_path / "a.png").profile is None
+    for space, channels, kept in (
+        (b"RGB ", 3, True),
+        (b"RGB ", 1, False),
+        (b"GRAY", 1, True),
+        (b"GRAY", 3, False),
+        (b"odd.", 1, True),
+    ):
+        assert (fitting_profile(profile(space), channels) is not None) == kept
+    assert fitting_profile(None, 3) is None
+    # through a mapped file, too
+    write_image(tmp_path / "plain.tif", Picture(colours, None, profile(b"RGB ")))
+    mapped = map_image(tmp_path / "plain.tif")
+    assert mapped.profile == profile(b"RGB ")
+    with mapped_output(tmp_path / "b.tif", colours.shape, colours.dtype, mapped.profile) as out:
+        out[...] = mapped.pixels
+    assert read_image(tmp_path / "b.tif").profile == profile(b"RGB ")
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_tiffs_of_any_number_of_channels(tmp_path, channels):
+    image = RANDOM.integers(0, 256, (6, 5, channels), dtype=np.uint8)
+    with mapped_output(tmp_path / "a.tif", image.shape, image.dtype) as out:
+        filter_image(image, image_filter("box1"), out=out)
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif").reshape(image.shape), image)
+
+
+def test_what_formats_hold():
+    check_holds("a.png", np.dtype(np.uint16), 3)
+    check_holds("a.tif", np.dtype(np.float32), 7)
+    check_holds("a.npy", np.dtype(np.float32), 7)
+    with pytest.raises(InputError, match=r"WEBP holds 8 bits .*a\.webp.*write a \.png or \.tif"):
+        check_holds("a.webp", np.dtype(np.uint16), 3)
+    with pytest.raises(UnsupportedError, match="PNG holds no floats"):
+        check_holds("a.png", np.dtype(np.float32), 1)
+    with pytest.raises(InputError, match=r"JPEG holds 1 or 3 channels, the image has 4.*\.npy or \.tif"):
+        check_holds("a.jpg", np.dtype(np.uint8), 4)
+    assert [ending for ending in (*FORMATS, ".npy") if keeps_alpha("a" + ending)] == [
+        ".png",
+        ".tif",
+        ".tiff",
+        ".webp",
+    ]
+    assert check_target("a.JPG") == "JPEG"
+    assert check_target("a.npy") == "NPY"
+
+
+def test_arrays_are_written_like_pictures(tmp_path):
+    write_image(tmp_path / "a.npy", Picture(GREY[..., None]))
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), GREY)
+
+
+def test_pictures_beyond_pillows_limit_are_read(tmp_path, monkeypatch):
+    write_image(tmp_path / "a.png", Picture(GREY[..., None]))
+    monkeypatch.setattr(pillow, "MAX_IMAGE_PIXELS", 10)
+    assert read_image(tmp_path / "a.png").pixels.shape == (9, 14, 1)
+    assert pillow.MAX_IMAGE_PIXELS == 10
+
+
+def test_what_memory_cannot_hold(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"an array of 1048576 x 1048576 x 64 takes .* GB; expected at most"):
+        room((1 << 20, 1 << 20, 64), np.float32)
+    assert room((2, 3), np.uint16).shape == (2, 3)
+    check_memory("little", 1)
+    write_image(tmp_path / "a.png", Picture(GREY[..., None]))
+    monkeypatch.setattr(os, "sysconf", lambda name: 1)
+    with pytest.raises(InputError, match=r"a picture of 14 x 9 pixels takes .*a\.png.*not read whole"):
+        read_image(tmp_path / "a.png")
+    with pytest.raises(InputError, match="take a larger stride"):
+        filter_bank(GREY, np.ones((2, 3, 3)))
+
+
+def test_a_full_disk_is_found_before_work(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    (tmp_path / "a.npy").write_text("before")
+    with (
+        pytest.raises(OSError, match="No space left on device") as error,
+        mapped_output(tmp_path / "a.npy", (4, 4, 1), np.dtype(np.uint8)),
+    ):
+        pass
+    assert error.value.filename == str(tmp_path / "a.npy")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left on device") as error:
+        write_bytes(tmp_path / "a.npy", b"after")
+    assert error.value.filename == str(tmp_path / "a.npy")
+    assert (tmp_path / "a.npy").read_text() == "before"
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+def test_numbers_that_are_none(tmp_path):
+    rows = RANDOM.normal(size=(50, 3)).astype(np.float32)
+    holes = np.concatenate([rows, np.full((4, 3), np.nan, np.float32)])
+    np.testing.assert_array_equal(principal_matrix(holes), principal_matrix(rows))
+    with pytest.raises(InputError, match="no row of finite numbers"):
+        principal_matrix(holes[50:])
+    plane = np.array([[[1.0], [-2.0], [np.nan], [np.inf]]], np.float32)
+    assert show_planes(plane)[0, 0].tolist() == [191, 0, 128, 128]
+    (tmp_path / "k.txt").write_text("1e300 1\n")
+    with pytest.raises(InputError, match="finite numbers of f32"):
+        image_filter(tmp_path / "k.txt")
