@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,6 +56,49 @@ def test_the_icd_file_appears_whole_and_once(tmp_path, monkeypatch):
     assert first == vendors_folder(Path("/a/lib.so"))
     assert [path.name for path in first.iterdir()] == ["runtime.icd"]
     assert (first / "runtime.icd").read_text() == "/a/lib.so\n"
+
+
+def test_what_the_system_has_is_found_too(tmp_path, monkeypatch):
+    system = tmp_path / "vendors"
+    system.mkdir()
+    for name, text in (("nvidia.icd", "libnvidia-opencl.so.1\n"), ("intel.icd", "/opt/libintelocl.so\n")):
+        (system / name).write_text(text)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(runtime, "SYSTEM_VENDORS", system)
+    folder = vendors_folder(Path("/a/lib.so"))
+    assert sorted(path.name for path in folder.iterdir()) == ["runtime.icd", "system-nvidia.icd"]
+    assert (folder / "system-nvidia.icd").read_text() == "libnvidia-opencl.so.1\n"
+    (system / "nvidia.icd").unlink()
+    assert [path.name for path in vendors_folder(Path("/a/lib.so")).iterdir()] == ["runtime.icd"]
+
+
+class Pretended:
+    """A device that calls itself a GPU; all else is that of the processor."""
+
+    def __init__(self, device, **pretended):
+        self.device, self.pretended = device, pretended
+
+    def __getattr__(self, name):
+        return self.pretended[name] if name in self.pretended else getattr(self.device, name)
+
+
+def test_a_gpu_is_opened_where_there_is_one(device, monkeypatch):
+    import pyopencl
+
+    gpu = Pretended(device.device, type=pyopencl.device_type.GPU, name="Mali-G76")
+    broken = Pretended(device.device, type=pyopencl.device_type.GPU, name="broken")
+
+    def opened(which):
+        if which is broken:
+            raise DeviceError("broken cannot be opened")
+        return runtime.Runtime(which, device.context, device.queue)
+
+    platform = SimpleNamespace(name="pretended", get_devices=lambda: [device.device, broken, gpu])
+    monkeypatch.setattr(runtime, "_platforms", lambda: [platform])
+    monkeypatch.setattr(runtime, "_opened", opened)
+    assert runtime.open_gpu.__wrapped__().device_name == "Mali-G76"
+    platform.get_devices = lambda: [device.device, broken]
+    assert runtime.open_gpu.__wrapped__() is None
 
 
 def test_a_damaged_icd_file_is_written_anew(tmp_path, monkeypatch):

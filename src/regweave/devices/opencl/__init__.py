@@ -1,4 +1,4 @@
-"""The processor as an OpenCL device: compile OpenCL C and run it with real sub-groups of 4 to 64 lanes."""
+"""OpenCL devices: the processor, with real sub-groups of 4 to 64 lanes, and a GPU where there is one."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,13 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.devices.opencl.kernels import Kernel, Library, build
-    from regweave.devices.opencl.runtime import Runtime, load_runtime, open_runtime, unsupported_reason
+    from regweave.devices.opencl.runtime import (
+        Runtime,
+        load_runtime,
+        open_gpu,
+        open_runtime,
+        unsupported_reason,
+    )
     from regweave.devices.opencl.trials import execute, execute_all
 
 __all__ = [
@@ -17,6 +23,7 @@ __all__ = [
     "execute",
     "execute_all",
     "load_runtime",
+    "open_gpu",
     "open_runtime",
     "unsupported_reason",
 ]
@@ -24,6 +31,6 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     kernels=("Kernel", "Library", "build"),
-    runtime=("Runtime", "load_runtime", "open_runtime", "unsupported_reason"),
+    runtime=("Runtime", "load_runtime", "open_gpu", "open_runtime", "unsupported_reason"),
     trials=("execute", "execute_all"),
 )

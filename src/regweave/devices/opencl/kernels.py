@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SUB_GROUP_SIZES = (4, 8, 16, 32, 64)
-_OPTIONS = ["-cl-std=CL3.0"]
 _SIZE = re.compile(r"intel_reqd_sub_group_size\s*\(\s*([^)]*?)\s*\)")
 _ASSEMBLY = re.compile(r"\b(__asm__|__asm|asm)\b")
 
@@ -80,7 +79,7 @@ class Kernel:
 
 
 def build(text: str, *, optimised: bool = True, runtime: Runtime | None = None) -> Library:
-    """Compile OpenCL C 3.0 for the processor, or another open `runtime`.
+    """Compile OpenCL C for the processor, or another open `runtime`: 3.0, or 1.2 where a device has no more.
 
     What runs once is sooner compiled if it is not `optimised`.
 
@@ -97,12 +96,17 @@ def build(text: str, *, optimised: bool = True, runtime: Runtime | None = None) 
             # a program that is looked at before it is built stays out of pyopencl's cache; compiling and
             # linking apart would not be either, but a failed link ends the process when it is released
             program.get_info(pyopencl.program_info.NUM_DEVICES)
-            options = _OPTIONS if optimised else [*_OPTIONS, "-cl-opt-disable"]
+            options = [_standard(runtime), *([] if optimised else ["-cl-opt-disable"])]
             return Library(program.build(options), runtime)
     except pyopencl.Error as error:
         log = str(program.get_build_info(runtime.device, pyopencl.program_build_info.LOG))
         faults = "\n".join(line for line in log.splitlines() if line and not line.startswith("remark:"))
         raise DeviceError(f"the compiler refuses the text: {faults or error}", where="opencl") from error
+
+
+def _standard(runtime: Runtime) -> str:
+    """The option for the device's newest OpenCL C; it calls that `OpenCL C 3.0 ...`."""
+    return "-cl-std=CL3.0" if runtime.device.opencl_c_version.startswith("OpenCL C 3") else "-cl-std=CL1.2"
 
 
 def _refuse_what_ends_the_process(text: str) -> None:
