@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.cascades.arrays import aligned_empty, take, writable
+from regweave.cascades.arrays import aligned_bytes, aligned_empty, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ORDERS = ("nchw", "nhwc")
 _FLOAT = np.dtype(np.float32)
 #: Bytes after which addresses differ in their upper bits only, as far as loads and stores compare them.
-_PAGE = 4096
+_PAGE, _LINE = 4096, 64
 #: Shapes for which a layer keeps its tables.
 _KEPT = 8
 
@@ -162,7 +162,7 @@ class Conv2d:
         if self.order == "nhwc":
             shape = (shape[0], *shape[2:], shape[1])
         if out is None:
-            result = aligned_empty(shape)
+            result = _result(image, shape)
             self._run(c, image, result)
             return wrap(result)
         target = writable(out, shape)
@@ -183,7 +183,7 @@ class Conv2d:
         if last is None or type(x) is not np.ndarray or (out is not None and type(out) is not np.ndarray):
             return None
         layout, shape, native, packed, alignment = last
-        y = aligned_empty(shape) if out is None else out
+        y = _result(x, shape) if out is None else out
         same = layout == (x.shape, x.strides, y.shape, y.strides) and x.dtype is y.dtype is _FLOAT
         if not same or not y.flags.writeable or np.may_share_memory(x, y):
             return None
@@ -240,6 +240,7 @@ class Conv2d:
     ) -> tuple[Any, np.ndarray]:
         from regweave.convolution.choice import choose
         from regweave.convolution.native import NativeConvolution
+        from regweave.convolution.separable import factors
         from regweave.convolution.tables import pack_weights
 
         choice = choose(
@@ -252,12 +253,26 @@ class Conv2d:
             epilogue=self.epilogue,
             threads=self.threads,
             paged=not (x_strides[2] % _PAGE or y_strides[2] % _PAGE),
+            separable=factors(self.weights) is not None,
         )
-        order = (choice.tiles, choice.tile.by_column, choice.tile.transform)
+        tile = choice.tile
+        order = (choice.tiles, tile.by_column, tile.separable, tile.transform)
         packed = self._packed.get(order)
         if packed is None:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)
         return NativeConvolution(c, choice, machine, x_strides, y_strides, self.threads), packed
+
+
+def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """An uninitialised result that starts at a cache line, half a page from where the image starts in one.
+
+    Where rows of both are a multiple of a page long, a load just behind a store then never looks as if it
+    read what was stored.
+    """
+    size = 4 * prod(shape)
+    memory = aligned_bytes(size + _PAGE)
+    start = (image.ctypes.data + _PAGE // 2 - memory.ctypes.data) % _PAGE & -_LINE
+    return memory[start : start + size].view(np.float32).reshape(shape)
 
 
 def _strides(array: np.ndarray) -> tuple[int, ...]:

@@ -39,6 +39,9 @@ _MOST_ROWS = 8
 #: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
 #: products that are written out, at most.
 _MOST_COLUMNS, _MOST_COLUMN_ROWS, _MOST_PRODUCTS = 7, 16, 600
+#: Output rows of a tile whose weights are a column times a row, at most: each is written to its own place
+#: in memory, and many of those take longer than few.
+_SEPARABLE_ROWS = 8
 #: Cycles for a vector of a line that goes to a strip.
 _FILL = 4
 #: Weights from which on loads that wait for stores cost more than storing late.
@@ -92,9 +95,11 @@ def choose(
     epilogue: tuple[Elementwise, ...] = (),
     threads: int = 1,
     paged: bool = False,
+    separable: bool = False,
 ) -> Choice:
     """The choice for `c`; `form` insists on one. `neighbours`: elements of an image row lie side by side;
-    `paged`: rows of image and result start a multiple of 4096 bytes apart.
+    `paged`: rows of image and result start a multiple of 4096 bytes apart; `separable`: each filter is a
+    column times a row of weights.
 
     Errors: InputError for an unknown form, or form none at a stride other than 1.
     """
@@ -104,8 +109,13 @@ def choose(
     direct = form == "none" and neighbours and c.group_channels <= _DIRECT_CHANNELS
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form)
+    separable = separable and form == "none"
     late = paged and stream and direct and c.vertical.kernel * c.horizontal.kernel >= _LATE_WEIGHTS
-    shape = _column(c, machine, registers, strip, epilogue, most=1 if late else registers) if dense else None
+    late = late and not separable
+    shape = None
+    if dense:
+        most = 1 if late else registers
+        shape = _column(c, machine, registers, strip, epilogue, separable=separable, most=most)
     columns = c.horizontal.kernel if shape else 0
     rows, outputs, vectors = shape or _tile(c, machine, registers, strip)
     by_column = rows > 1 or columns > 0
@@ -118,6 +128,8 @@ def choose(
         vectors=tuple(sorted(blocks, reverse=True)),
         kernel_rows=c.vertical.kernel if by_column else 1,
         kernel_columns=columns,
+        separable=separable and columns > 0,
+        column_bytes=4 * c.horizontal.dilation if separable and columns > 0 else 0,
         row_stride=c.vertical.stride if by_column else 1,
         row_dilation=c.vertical.dilation if by_column else 1,
         direct=direct,
@@ -239,27 +251,33 @@ def _column(
     registers: int,
     columns: int,
     epilogue: tuple[Elementwise, ...],
+    *,
+    separable: bool,
     most: int,
 ) -> tuple[int, int, int] | None:
     """(rows, 1, vectors <= most) of a tile that holds all weights of a filter; None where that cannot be."""
     height, width = c.vertical.kernel, c.horizontal.kernel
-    weights = height * width
-    if c.group_channels > 1 or width > _MOST_COLUMNS or not Epilogue(epilogue, by_vector=False).direct:
+    weights = height + width if separable else height * width
+    if (
+        c.group_channels > 1
+        or (width > _MOST_COLUMNS and not separable)
+        or not Epilogue(epilogue, by_vector=False).direct
+    ):
         return None
     best, least = None, float("inf")
-    bands = {
-        -(-c.vertical.outputs // rows) for rows in range(1, min(_MOST_COLUMN_ROWS, c.vertical.outputs) + 1)
-    }
+    tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs)
+    bands = {-(-c.vertical.outputs // rows) for rows in range(1, tallest + 1)}
     for vectors, band in product(range(1, min(most, -(-columns // machine.lanes)) + 1), sorted(bands)):
         rows = -(-c.vertical.outputs // band)
         under_way = min(rows, (c.vertical.span - 1) // c.vertical.stride + 1)
         spare = registers - weights - under_way * vectors
-        if spare < 1 + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
+        if spare < 1 + separable * vectors + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
             continue
         vectors_of_row = -(-columns // machine.lanes)
         blocks = -(-vectors_of_row // vectors)
         loads = 1.6 * lines_of(c, rows) * width * vectors_of_row + weights * blocks
-        cycles = rows * weights * vectors_of_row + _LOAD * loads + _START * blocks
+        products = lines_of(c, rows) * width + rows * height if separable else rows * weights
+        cycles = products * vectors_of_row + _LOAD * loads + _START * blocks
         cycles *= band
         if cycles < least:
             best, least = (rows, 1, vectors), cycles

@@ -101,6 +101,8 @@ class NativeConvolution:
         transform = choice.tile.transform
         rows = c.vertical.kernel if transform is None else transform.products
         taps = c.group_channels * rows * c.horizontal.kernel
+        if choice.tile.separable:
+            taps = choice.tile.held_weights
         self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[3])
         self._tiles = tile_table(choice, taps, y_strides[1])
         bands = -(-c.vertical.outputs // choice.band_rows)

@@ -14,6 +14,7 @@ import numpy as np
 
 from regweave.convolution.choice import Choice, plane_elements, row_form, strip_lines
 from regweave.convolution.forms import plane_of, plane_shifts
+from regweave.convolution.separable import factors
 from regweave.kernels.convolution import BlockEntry, PlaneEntry, StripEntry, TileEntry
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution
@@ -83,6 +84,10 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
     if choice.tile.by_column:
         by_tap = by_tap.swapaxes(3, 4)
     flat = by_tap.reshape(c.groups, filters, deep * rows * columns)
+    if choice.tile.separable:
+        found = factors(weights)
+        assert found is not None
+        flat = found.reshape(c.groups, filters, rows + columns)
     start = (
         np.zeros((c.groups, filters, 1), np.float32) if bias is None else bias.reshape(c.groups, filters, 1)
     )

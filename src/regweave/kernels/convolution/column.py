@@ -6,6 +6,9 @@ An output row takes registers from its first image row to its last, so as many r
 kernel is high, however many the tile has; an image row is loaded once for all of them. A 5 x 5 kernel: 25
 weights, 5 results, one image vector, and per image row 5 loads for 25 products. Nothing is read twice in
 one tile, which also spares the first-level cache where rows start a multiple of its size apart.
+
+Where the weights are a column times a row (separable), an image row is summed with the row of weights once,
+and each output row gets that sum times a weight of the column: 10 products instead of 25.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
 from regweave.kernels.buildermath import BuilderMath
 from regweave.kernels.convolution.arguments import BlockEntry
-from regweave.kernels.convolution.results import fetch_results, last_mask, mask_bytes, no_operand
+from regweave.kernels.convolution.results import Last, fetch_results, mask_bytes, no_operand
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
@@ -41,14 +44,14 @@ class Column:
 
     def write(self, w: Workspace) -> None:
         b, r, tile = w.b, w.r, self.tile
-        at = self.addresses(w)
+        below = b.general("below")
+        at = self.addresses(w, below)
         b.emit("mov", r.walk, w.slot("weights"))
         weights = self.weights(w)
         if not tile.stream:
             fetch_results(w, 1, tile.rows, self.vectors)
         b.emit("mov", r.out, w.slot("out_base"))
         b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
-        below = b.general("below")
         b.emit("zero", below)
 
         def finish(row: int, results: Sequence[Variable]) -> None:
@@ -59,27 +62,28 @@ class Column:
         self.rows(w, at, below, weights, finish)
         b.emit("ret")
 
-    def addresses(self, w: Workspace) -> list[Variable]:
-        """Where each kernel column reads for the block's first result of the first row."""
+    def addresses(self, w: Workspace, below: Variable) -> list[Memory]:
+        """Where each kernel column reads for the block's first result, `below` bytes from the first row."""
         b, source, table = w.b, w.b.general("start"), w.b.general("table")
         b.emit("mov", source, w.slot("base"))
         b.emit("add", source, b.at(w.r.near, BlockEntry.x.offset))
         b.emit("mov", table, w.slot("taps"))
-        at = [b.general(f"column{tap}") for tap in range(self.tile.kernel_columns)]
+        columns, step = self.tile.kernel_columns, self.tile.column_bytes
+        at = [b.general(f"column{tap}") for tap in range(1 if step else columns)]
         for tap, place in enumerate(at):
             b.emit("mov", place, b.at(table, 8 * tap))
             b.emit("add", place, source)
-        return at
+        return [b.at(at[0 if step else tap], step * tap, index=below) for tap in range(columns)]
 
     def rows(
         self,
         w: Workspace,
-        at: Sequence[Variable],
+        at: Sequence[Memory],
         below: Variable,
-        weights: dict[tuple[int, int], Variable],
+        weights: Sequence[Variable],
         finish: Callable[[int, Sequence[Variable]], None],
     ) -> None:
-        """All image rows, `below` bytes from the addresses `at`; `finish` gets each row of results when it is
+        """All image rows, at `below` in the addresses `at`; `finish` gets each row of results when it is
         complete."""
         b, tile, masks = w.b, self.tile, self._masks(w)
         acc: dict[tuple[int, int], Variable] = {}
@@ -92,24 +96,49 @@ class Column:
                 (i, k) for i in range(tile.rows) for k in range(tile.kernel_rows) if tile.row_of(i, k) == q
             ]
             self._begin(w, acc, [i for i, k in met if k == 0])
-            for tap in range(tile.kernel_columns):
-                for v in range(self.vectors):
-                    place = b.at(at[tap], v * w.geometry.vector_bytes, index=below)
-                    image = self._image(w, place, masks.get((tap, v)))
-                    fma = "fma_half" if self.half and v == self.vectors - 1 else "fma"
-                    for i, k in met:
-                        b.emit(fma, acc[i, v], image, weights[k, tap])
+            self._image_row(w, at, weights, masks, acc, met)
             while done < tile.rows and tile.row_of(done, tile.kernel_rows - 1) == q:
                 finish(done, self._activated(w, [acc.pop((done, v)) for v in range(self.vectors)]))
                 done += 1
 
-    def weights(self, w: Workspace) -> dict[tuple[int, int], Variable]:
-        """Weight (kernel row, kernel column) in a register, for all."""
-        b, rows, held = w.b, self.tile.kernel_rows, {}
-        for tap in range(self.tile.kernel_columns):
-            for k in range(rows):
-                held[k, tap] = b.vector(f"weight_{k}_{tap}")
-                b.emit("broadcast", held[k, tap], b.at(w.r.walk, 4 * (1 + tap * rows + k)))
+    def _image_row(
+        self,
+        w: Workspace,
+        at: Sequence[Memory],
+        weights: Sequence[Variable],
+        masks: dict[tuple[int, int], Variable | Memory],
+        acc: dict[tuple[int, int], Variable],
+        met: Sequence[tuple[int, int]],
+    ) -> None:
+        """What an image row gives to the output rows of `met`, each with its kernel row."""
+        b, tile, sums = w.b, self.tile, {}
+        for tap in range(tile.kernel_columns):
+            for v in range(self.vectors):
+                place = at[tap] + v * w.geometry.vector_bytes
+                mask = masks.get((tap, v))
+                once = tile.separable and mask is None and self._fma(v) == "fma"
+                image = place if once else self._image(w, place, mask)
+                if not tile.separable:
+                    for i, k in met:
+                        b.emit(self._fma(v), acc[i, v], image, weights[tap * tile.kernel_rows + k])
+                elif tap == 0:
+                    sums[v] = b.vector(f"sum_{v}")
+                    b.emit("mul", sums[v], weights[tile.kernel_rows], image)
+                else:
+                    b.emit(self._fma(v), sums[v], weights[tile.kernel_rows + tap], image)
+        for v, total in sums.items():
+            for i, k in met:
+                b.emit(self._fma(v), acc[i, v], total, weights[k])
+
+    def _fma(self, v: int) -> str:
+        return "fma_half" if self.half and v == self.vectors - 1 else "fma"
+
+    def weights(self, w: Workspace) -> list[Variable]:
+        """All weights in registers, in the order of packing."""
+        b, held = w.b, []
+        for number in range(self.tile.held_weights):
+            held.append(b.vector(f"weight_{number}"))
+            b.emit("broadcast", held[-1], b.at(w.r.walk, 4 * (1 + number)))
         return held
 
     def _begin(self, w: Workspace, acc: dict[tuple[int, int], Variable], rows: Sequence[int]) -> None:
@@ -154,10 +183,10 @@ class Column:
 
     def _store(self, w: Workspace, results: Sequence[Variable]) -> None:
         b, size = w.b, w.geometry.vector_bytes
-        last = last_mask(w, self.vectors) if self.edge else None
+        last = Last(w, self.tile, self.vectors) if self.edge else None
         for v, result in enumerate(results):
             place = b.at(w.r.out, v * size)
             if last is not None and v + 1 == len(results):
-                b.emit("store_masked", place, result, last)
+                last.store(place, result)
             else:
                 b.emit("store_stream" if self.tile.stream else "store", place, result)

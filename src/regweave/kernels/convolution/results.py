@@ -107,15 +107,15 @@ def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memor
     b, size = w.b, w.geometry.vector_bytes
     vectors = 1 + max(v for _, _, v in acc)
     order = {key: index for index, key in enumerate(acc)}
-    mask = last_mask(w, vectors) if edge else None
+    last = Last(w, tile, vectors) if edge else None
     for o, i, row in _rows_of(w, *_sides(acc)):
         for v in range(vectors):
             value = acc[o, i, v]
             if memory is not None:
                 value = b.vector("value")
                 b.emit("load", value, memory + order[o, i, v] * size)
-            if mask is not None and v + 1 == vectors:
-                b.emit("store_masked", b.at(row, v * size), value, mask)
+            if last is not None and v + 1 == vectors:
+                last.store(b.at(row, v * size), value)
             else:
                 b.emit("store_stream" if tile.stream else "store", b.at(row, v * size), value)
 
@@ -141,12 +141,36 @@ def _scatter(w: Workspace, acc: Results, memory: Memory) -> None:
         b.emit("jump_nonzero", top)
 
 
-def last_mask(w: Workspace, vectors: int) -> Variable:
-    """The lanes of a block's last vector that exist; all others are whole."""
-    b, masks, mask = w.b, w.b.general("masks"), w.b.mask("lanes")
-    b.emit("mov", masks, b.at(w.r.near, BlockEntry.masks.offset))
-    b.emit("load_mask", mask, b.at(masks, (vectors - 1) * mask_bytes(w)))
-    return mask
+class Last:
+    """Stores the last vector of a block at an edge: the lanes that exist, all others are whole.
+
+    Results that pass the caches do so here, too, if all lanes exist: a store through a mask would bring the
+    line in first, and all stores behind it would wait.
+    """
+
+    def __init__(self, w: Workspace, tile: ConvTile, vectors: int) -> None:
+        self.w, self.whole = w, vectors * w.geometry.lanes
+        b, masks, self.mask = w.b, w.b.general("masks"), w.b.mask("lanes")
+        b.emit("mov", masks, b.at(w.r.near, BlockEntry.masks.offset))
+        b.emit("load_mask", self.mask, b.at(masks, (vectors - 1) * mask_bytes(w)))
+        self.columns = b.general("columns") if tile.stream else None
+        if self.columns is not None:
+            b.emit("mov", self.columns, b.at(w.r.near, BlockEntry.columns.offset))
+
+    def store(self, place: Memory, value: Variable) -> None:
+        """The vector to its place."""
+        b = self.w.b
+        if self.columns is None:
+            b.emit("store_masked", place, value, self.mask)
+            return
+        part, stored = b.fresh_label("part"), b.fresh_label("stored")
+        b.emit("cmp", self.columns, self.whole)
+        b.emit("jump_not_equal", part)
+        b.emit("store_stream", place, value)
+        b.emit("jump", stored)
+        b.label(part)
+        b.emit("store_masked", place, value, self.mask)
+        b.label(stored)
 
 
 def mask_bytes(w: Workspace) -> int:

@@ -29,6 +29,8 @@ class ConvTile:
     `outputs`: sizes of the channel tiles that occur; `vectors`: sizes of the blocks along a row that occur.
     `kernel_rows`, `row_stride`, `row_dilation`: the column of weights that a tap is (1, 1, 1 where rows is
     1). `kernel_columns`: so many of these columns are all there is, written out too (see column); else 0.
+    `separable`: a column and a row of weights are given, whose products these are. `column_bytes`: from what
+    a kernel column reads to what the next one reads, where that is the same for all; else 0: the taps say.
     `direct`: the image is read where it is, else only from strips; padding reaches no further than into the
     first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches; `lagging`:
     and are stored some blocks late (see lagging). `halves`: there are blocks whose last vector is at most
@@ -41,6 +43,8 @@ class ConvTile:
     vectors: tuple[int, ...]
     kernel_rows: int = 1
     kernel_columns: int = 0
+    separable: bool = False
+    column_bytes: int = 0
     row_stride: int = 1
     row_dilation: int = 1
     direct: bool = False
@@ -101,6 +105,12 @@ class ConvTile:
         return min(self.rows, (self.kernel_rows - 1) * self.row_dilation // self.row_stride + 1)
 
     @property
+    def held_weights(self) -> int:
+        """Of a tile that holds all weights: how many."""
+        rows, columns = self.kernel_rows, self.kernel_columns
+        return rows + columns if self.separable else rows * columns
+
+    @property
     def out_rows(self) -> int:
         """Output rows that a tile gives."""
         return self.rows if self.transform is None else self.transform.outputs
@@ -129,6 +139,6 @@ class ConvTile:
         Beside the results stand one image vector and one weight; more are held where there is room.
         """
         if self.kernel_columns:
-            held = self.rows_under_way * max(self.vectors) + self.kernel_rows * self.kernel_columns
-            return held + 1 + held_masks <= registers
+            sums = self.rows_under_way + self.separable
+            return sums * max(self.vectors) + self.held_weights + 1 + held_masks <= registers
         return self.accumulators(max(self.outputs), max(self.vectors)) + 2 + held_masks <= registers
