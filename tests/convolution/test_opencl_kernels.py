@@ -1,14 +1,16 @@
 """Convolution kernels through OpenCL: any parameters, every form and tile, f32 and f16, borders with NaNs."""
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from regweave import InputError
-from regweave.convolution import OpenCLConvolution, plan_conv
+from regweave.convolution import OpenCLConvolution, opencl_machine, opencl_running, plan_conv
+from regweave.convolution.opencl_running import machine_of
 from regweave.convolution.planner import candidates
-from regweave.devices.opencl import open_runtime
+from regweave.devices.opencl import Runtime, open_runtime
 from regweave.errors import RegweaveError
 from regweave.machines.compute import find_compute_machine
 from regweave.operators import convolution_of
@@ -69,8 +71,13 @@ def test_any_parameters(seed):
     check(seed)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 1000, 50))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=pytest.mark.slow if first < 300 else pytest.mark.exhaustive)
+        for first in range(0, 1000, 50)
+    ],
+)
 def test_a_thousand_of_them(first):
     for seed in range(1000 + first, 1050 + first):
         check(seed)
@@ -85,6 +92,42 @@ def test_a_nan_reaches_only_what_reads_it(form):
     expected = np.ones((30, 40), bool)
     expected[:2, :2] = expected[28:, 38:] = False
     assert (finite == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor", "capability", "machine"),
+    [
+        ("gfx90a:sramecc+:xnack-", "Advanced Micro Devices, Inc.", None, "gfx90a"),
+        ("Mali-G76 r0p0", "ARM", None, "bifrost-g76"),
+        ("Mali-G610 r0p0", "ARM", None, "valhall"),
+        ("QUALCOMM Adreno(TM) 740", "QUALCOMM", None, "adreno-630"),
+        ("NVIDIA A100-SXM4-40GB", "NVIDIA Corporation", (8, 0), "sm_80"),
+        ("NVIDIA GeForce RTX 3090", "NVIDIA Corporation", (8, 7), "sm_86"),
+        ("NVIDIA GeForce GTX 1080", "NVIDIA Corporation", (6, 1), "sm_80"),
+        ("Intel(R) UHD Graphics", "Intel(R) Corporation", None, "bifrost-g76"),
+    ],
+)
+def test_a_gpu_is_planned_for_as_what_it_is(name, vendor, capability, machine):
+    major, minor = capability or (None, None)
+    device = SimpleNamespace(
+        name=name, vendor=vendor, compute_capability_major_nv=major, compute_capability_minor_nv=minor
+    )
+    assert machine_of(device) == machine
+
+
+def test_a_gpu_is_used_where_there_is_one(runtime, monkeypatch):
+    gpu = Runtime(runtime.device, runtime.context, runtime.queue)  # the processor, pretending
+    monkeypatch.setattr(opencl_running, "open_gpu", lambda: gpu)
+    shapes = (1, 2, 8, 8), (3, 2, 3, 3)
+    x, w, bias = arrays(plan_conv(*shapes).convolution, "f32", 0)
+    layer = OpenCLConvolution(plan_conv(*shapes, machine="sm_80"), w, bias)
+    assert layer.runtime is gpu
+    np.testing.assert_allclose(layer(x), layer.plan.convolution.reference(x, w, bias), atol=1e-4)
+    assert OpenCLConvolution(plan_conv(*shapes, machine="opencl-cpu"), w).runtime is runtime
+    monkeypatch.setattr(opencl_running, "machine_of", lambda device: "sm_80")
+    assert opencl_machine() == "sm_80"
+    monkeypatch.setattr(opencl_running, "open_gpu", lambda: None)
+    assert opencl_machine() == "opencl-cpu"
 
 
 def test_wrong_shapes_are_errors():

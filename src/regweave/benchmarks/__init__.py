@@ -14,6 +14,7 @@ from regweave.benchmarks.convolution_cases import (
 )
 from regweave.benchmarks.image_cases import IMAGES, ImageCase
 from regweave.benchmarks.models import MODELS, compare_models
+from regweave.benchmarks.opencl_sweep import sweep_tiles
 from regweave.benchmarks.peers import OPENCL_PEERS, PEER_CLASSES, MissingPeerError
 from regweave.benchmarks.planning import planning_rows, time_planning
 from regweave.benchmarks.rearrangement_rows import ROWS
@@ -44,5 +45,6 @@ __all__ = [
     "planning_rows",
     "same_size_case",
     "summed",
+    "sweep_tiles",
     "time_planning",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from regweave.benchmarks.convolution_cases import ConvolutionData
 from regweave.benchmarks.opencl_kernels import COLUMNS, COUNT, NAIVE, PADDED, PRODUCT, SIZES
 from regweave.benchmarks.peers import MissingPeerError, Peer, Runner
 from regweave.errors import DeviceError
+from regweave.operators import Convolution
+
+if TYPE_CHECKING:
+    from regweave.convolution import ConvPlan
 
 #: Bytes of columns that are written at a time: more would need gigabytes, less too many launches.
 _STRIP = 64 << 20
@@ -30,19 +34,24 @@ class OpenclSide:
 
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """The convolution by the plan's own choice."""
-        from regweave.convolution import OpenCLConvolution, plan_conv
+        from regweave.convolution import OpenCLConvolution
 
-        c = data.case.convolution
-        plan = plan_conv(
-            c.image_shape,
-            c.weights_shape,
-            [axis.stride for axis in c.axes],
-            c.pads,
-            [axis.dilation for axis in c.axes],
-            c.groups,
-            machine="opencl-cpu",
-        )
-        return runner_of(OpenCLConvolution(plan, data.weights), data)
+        return runner_of(OpenCLConvolution(own_plan(data.case.convolution), data.weights), data)
+
+
+def own_plan(c: Convolution) -> ConvPlan:
+    """What the planner takes for `c` on the device."""
+    from regweave.convolution import opencl_machine, plan_conv
+
+    return plan_conv(
+        c.image_shape,
+        c.weights_shape,
+        [axis.stride for axis in c.axes],
+        c.pads,
+        [axis.dilation for axis in c.axes],
+        c.groups,
+        machine=opencl_machine(),
+    )
 
 
 def runner_of(layer: Any, data: ConvolutionData) -> Runner:
@@ -71,10 +80,10 @@ class _OnOneDevice(Peer):
     """What the kernels below share: buffers, sizes, launches."""
 
     def __init__(self) -> None:
-        from regweave.devices.opencl import open_runtime
+        from regweave.devices.opencl import open_gpu, open_runtime
 
         try:
-            self._runtime = open_runtime()
+            self._runtime = open_gpu() or open_runtime()
         except DeviceError as error:
             raise MissingPeerError(str(error)) from error
 

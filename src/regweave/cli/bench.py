@@ -3,6 +3,7 @@
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
 $ regweave bench conv --model PP-OCRv6_det_small
+$ regweave bench conv --opencl --case '5x5 1->1 4096x4096'
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 $ regweave bench rearrange --case 'tf32 C -> A'
 
@@ -31,6 +32,8 @@ def bench_command(
     case: tuple[str, ...] = (),
     peer: tuple[str, ...] = (),
     model: str | None = None,
+    opencl: bool = False,
+    sweep: bool = False,
     json: bool = False,
 ) -> int:
     """Measure regweave and the libraries that are installed, in turns, and compare medians.
@@ -53,9 +56,15 @@ def bench_command(
         Only this case or model, as the table names it; may be given many times.
     peer:
         Only this library: numpy, onnxruntime, torch, torch.compile, torch.channels_last, openvino, opencv or
-        opencv.separable; may be given many times.
+        opencv.separable, or with --opencl opencl.naive, opencl.padded or opencl.im2col; may be given many
+        times.
     model:
         conv: the convolutions of this sample model, each once, and their sum as often as the model does them.
+    opencl:
+        conv: kernels on the OpenCL device, with all of its processors, beside a naive kernel, one on a padded
+        image, and im2col with a product.
+    sweep:
+        With --opencl: every form and tile against the one that the planner takes. Takes minutes a case.
     json:
         Print the figures as one JSON document on stdout.
     """
@@ -65,8 +74,13 @@ def bench_command(
             where="--model",
             fix="say bench conv, or leave it out",
         )
+    _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer)
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
-        if what == "rearrange":
+        if sweep:
+            from regweave.benchmarks import sweep_tiles
+
+            document = sweep_tiles(_chosen(_cases(what, model), case), rounds=rounds, say=say)
+        elif what == "rearrange":
             document = _rearrangements(case, peer, say=say)
         elif what == "planning":
             document = _planning(case, peer, say=say)
@@ -76,7 +90,8 @@ def bench_command(
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
             cases = _cases(what, model)
-            document = _comparison(cases, case, peer, threads=threads, rounds=rounds, say=say)
+            settings = {"threads": threads, "rounds": rounds, "opencl": opencl, "say": say}
+            document = _comparison(cases, case, peer, **settings)
             if model is not None:
                 from regweave.benchmarks import summed
 
@@ -91,6 +106,7 @@ def bench_command(
         planning_table,
         rearrangements_table,
         seams_table,
+        tile_sweep_table,
     )
 
     tables = {
@@ -99,7 +115,8 @@ def bench_command(
         "rearrange": rearrangements_table,
         "seams": seams_table,
     }
-    print_answer(tables.get(what, comparison_table)(document))
+    table = tile_sweep_table if sweep else tables.get(what, comparison_table)
+    print_answer(table(document))
     for name, reason in document.get("missing", {}).items():
         talk_console().print(f"without {name}: {reason}", markup=False)
     return code
@@ -125,11 +142,33 @@ def _cases(what: str, model: str | None) -> Sequence[Any]:
 def _comparison(
     cases: Sequence[Any], names: tuple[str, ...], peers: tuple[str, ...], **settings: Any
 ) -> dict[str, Any]:
-    from regweave.benchmarks import PEER_CLASSES, compare
+    from regweave.benchmarks import OPENCL_PEERS, PEER_CLASSES, compare
 
+    default = PEER_CLASSES
+    if settings["opencl"]:
+        from regweave.devices.opencl import open_runtime
+
+        # bounds are those of the processor, on all that its device uses
+        default, settings["threads"] = OPENCL_PEERS, open_runtime().device.max_compute_units
+    return compare(_chosen(cases, names), peers=peers or tuple(default), **settings)
+
+
+def _chosen(cases: Sequence[Any], names: tuple[str, ...]) -> list[Any]:
     known = {case.name: case for case in cases}
-    cases = [_named(name, known) for name in names or known]
-    return compare(cases, peers=peers or tuple(PEER_CLASSES), **settings)
+    return [_named(name, known) for name in names or known]
+
+
+def _check_opencl(what: str, *, opencl: bool, sweep: bool, peers: tuple[str, ...]) -> None:
+    if opencl and what != "conv":
+        raise InputError(
+            f"{what} has no kernels in OpenCL C to measure",
+            where="--opencl",
+            fix="say bench conv, or leave it out",
+        )
+    if sweep and not opencl:
+        raise InputError("tiles are swept on the OpenCL device", where="--sweep", fix="add --opencl")
+    if sweep and peers:
+        raise InputError("plans are compared with one another", where="--peer", fix="leave --peer out")
 
 
 def _models(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from regweave.convolution.calls import Conv2d, conv2d
     from regweave.convolution.forms import unroll_rows
     from regweave.convolution.native import DenseConvolution
-    from regweave.convolution.opencl_running import OpenCLConvolution
+    from regweave.convolution.opencl_running import OpenCLConvolution, opencl_machine
     from regweave.convolution.plan import ConvPlan
     from regweave.convolution.planner import plan_conv
 
@@ -18,6 +18,7 @@ __all__ = [
     "DenseConvolution",
     "OpenCLConvolution",
     "conv2d",
+    "opencl_machine",
     "plan_conv",
     "unroll_rows",
 ]
@@ -27,7 +28,7 @@ __getattr__ = lazy_names(
     calls=("Conv2d", "conv2d"),
     forms=("unroll_rows",),
     native=("DenseConvolution",),
-    opencl_running=("OpenCLConvolution",),
+    opencl_running=("OpenCLConvolution", "opencl_machine"),
     plan=("ConvPlan",),
     planner=("plan_conv",),
 )

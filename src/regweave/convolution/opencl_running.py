@@ -16,14 +16,16 @@ import numpy as np
 from regweave.convolution.emitting import grids, program_text
 from regweave.convolution.lanes import pack_weights
 from regweave.convolution.plan import ConvPlan
-from regweave.devices.opencl import Runtime, build, open_runtime
+from regweave.devices.opencl import Runtime, build, open_gpu, open_runtime
 from regweave.errors import DeviceError, InputError
+from regweave.machines.compute import MACHINES
 
 _DTYPES = {"f32": np.float32, "f16": np.float16}
 
 
 class OpenCLConvolution:
-    """A plan's kernels on an OpenCL device, `runtime` or the processor.
+    """A plan's kernels on an OpenCL device: `runtime`, or a GPU where the plan is for one and there is one,
+    or the processor.
 
     `weights` and `bias` as the plan's convolution has them, f32. Errors: InputError for arrays of other
     shapes, UnsupportedError for plans without lane-level kernels, DeviceError if the device refuses.
@@ -41,7 +43,7 @@ class OpenCLConvolution:
         if bias is not None:
             _check(bias, (c.filters,), "bias")
         self.plan = plan
-        self.runtime = open_runtime() if runtime is None else runtime
+        self.runtime = runtime or (open_gpu() if plan.machine.kind == "gpu" else None) or open_runtime()
         programs = plan.programs()
         texts = (program_text(plan, program, "opencl") for program in programs)
         library = build("\n".join(texts), runtime=self.runtime)
@@ -122,6 +124,29 @@ class OpenCLConvolution:
             return pyopencl.Buffer(self.runtime.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=kept)
         except pyopencl.Error as error:
             raise DeviceError(f"the device has no room: {error}", where="opencl") from error
+
+
+def opencl_machine() -> str:
+    """The machine to plan for on the OpenCL device here: that of its GPU if there is one, else `opencl-cpu`.
+
+    A GPU that no machine describes is planned for as the one with the fewest registers. DeviceError if
+    pyopencl is missing.
+    """
+    gpu = open_gpu()
+    return "opencl-cpu" if gpu is None else machine_of(gpu.device)
+
+
+def machine_of(device: Any) -> str:
+    """The machine that describes an OpenCL GPU, by its name (`gfx90a:sramecc+`, `Mali-G76 r0p0`), for
+    NVIDIA's by its compute capability: the newest that is not newer."""
+    names = [machine.name for machine in MACHINES.values() if machine.kind == "gpu"]
+    if "nvidia" in device.vendor.lower():
+        had = 10 * device.compute_capability_major_nv + device.compute_capability_minor_nv
+        known = {int(name[3:].rstrip("a")): name for name in names if name.startswith("sm_")}
+        return known[max((number for number in known if number <= had), default=min(known))]
+    called = device.name.lower()
+    found = next((name for name in names if name.rsplit("-", 1)[-1] in called), None)
+    return found or ("valhall" if "mali" in called else "adreno-630" if "adreno" in called else "bifrost-g76")
 
 
 def _local(items: int) -> int:

@@ -8,6 +8,7 @@ from regweave.views.page import report_page
 from regweave.views.plain import plain
 from regweave.views.rearrangement_comparison import planning_table, rearrangements_table, seams_table
 from regweave.views.report import report_table
+from regweave.views.tile_sweep import tile_sweep_table
 
 __all__ = [
     "comparison_table",
@@ -21,4 +22,5 @@ __all__ = [
     "report_page",
     "report_table",
     "seams_table",
+    "tile_sweep_table",
 ]

@@ -1,0 +1,96 @@
+"""Kernels in OpenCL C beside ours: right results, one document, every plan of a sweep, senseless requests."""
+
+import json
+
+import numpy as np
+import pytest
+
+from regweave import VerificationError, benchmarks
+from regweave.benchmarks import OPENCL_PEERS, opencl_sweep, peers, same_size_case, sweep_tiles
+from regweave.benchmarks.cases import relative_error
+from regweave.benchmarks.convolution_cases import ConvolutionCase
+from regweave.cli import main
+from regweave.devices import opencl
+from regweave.operators import convolution_of
+from regweave.views import tile_sweep_table
+
+needs_device = pytest.mark.skipif(
+    opencl.unsupported_reason() is not None, reason=str(opencl.unsupported_reason())
+)
+CASES = (
+    same_size_case(3, 9, 3, 17, 20),
+    same_size_case(2, 4, 5, 30, 31, stride=2),
+    ConvolutionCase(
+        convolution_of(
+            (1, 6, 12, 40), (10, 3, 2, 3), strides=(1, 2), padding=(1, 0, 2, 3), dilations=2, groups=2
+        )
+    ),
+)
+
+
+@needs_device
+@pytest.mark.parametrize("name", OPENCL_PEERS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_kernel_computes_the_convolution(name, case):
+    data = case.data()
+    run = peers.peer_named(name).convolution(data, 1)
+    for _ in range(2):
+        assert relative_error(np.asarray(run()), data.expected) < 1e-6
+
+
+@needs_device
+def test_several_strips_of_columns(monkeypatch):
+    monkeypatch.setattr("regweave.benchmarks.opencl_peers._STRIP", 20000)
+    data = CASES[0].data()
+    run = peers.peer_named("opencl.im2col").convolution(data, 1)
+    assert relative_error(np.asarray(run()), data.expected) < 1e-6
+
+
+@needs_device
+def test_the_verb_compares_them_on_one_device(monkeypatch, capfd):
+    monkeypatch.setattr(benchmarks, "CONVOLUTIONS", CASES[:1])
+    assert main(["bench", "conv", "--opencl", "--rounds", "1", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    (case,) = document["cases"]
+    assert set(case["peers"]) == set(OPENCL_PEERS)
+    assert case["ours_ms"] > 0
+    assert max(case["relative_errors"].values()) < 1e-6
+
+
+@needs_device
+def test_a_sweep_times_every_plan(monkeypatch, capfd):
+    case = same_size_case(1, 2, 3, 6, 20)
+    plan = opencl_sweep.own_plan(case.convolution)
+    few = [plan, *(other for other in opencl_sweep.every_plan(plan) if other.outputs_per_thread[1] == 1)][:5]
+    monkeypatch.setattr(opencl_sweep, "every_plan", lambda own: few)
+    monkeypatch.setattr(benchmarks, "CONVOLUTIONS", (case,))
+    assert main(["bench", "conv", "--opencl", "--sweep", "--rounds", "1", "--json"]) == 0
+    (told,) = json.loads(capfd.readouterr().out)["cases"]
+    assert told["plans"] == len(told["all"]) == 5
+    assert told["own"]["form"] == plan.form
+    assert told["own_over_best"] >= 1
+    assert told["best"]["ms"] == min(each["ms"] for each in told["finalists"])
+    table = tile_sweep_table({"rounds": 1, "cases": [told]})
+    assert [column.header for column in table.columns][-1] == "chosen / fastest"
+    assert table.row_count == 1
+
+
+@needs_device
+def test_a_wrong_plan_is_found_by_the_sweep(monkeypatch):
+    monkeypatch.setattr(opencl_sweep, "relative_error", lambda *arrays: 1.0)
+    with pytest.raises(VerificationError, match="off by"):
+        sweep_tiles([same_size_case(1, 2, 3, 6, 20)], rounds=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["gemm", "--opencl"], "--opencl"),
+        (["conv", "--sweep"], "--opencl"),
+        (["conv", "--opencl", "--sweep", "--peer", "opencl.naive"], "--peer"),
+        (["conv", "--opencl", "--peer", "opencl.naiv"], "opencl.naive"),
+    ],
+)
+def test_requests_that_make_no_sense(words, complaint, capfd):
+    assert main(["bench", *words]) == 2
+    assert complaint in capfd.readouterr().err
