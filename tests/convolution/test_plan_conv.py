@@ -4,6 +4,8 @@ import json
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import regweave
 from regweave import InputError, UnsupportedError
@@ -33,6 +35,31 @@ def test_a_plan_fits_the_registers_and_the_share_of_memory(name, kernel, stride)
     assert plan.workspace_bytes <= 0.02 * 4 * 3 * 1080 * 1920
     assert plan.flops == 2 * plan.convolution.products
     assert plan.predicted_ms > 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_strips_of_processors_take_a_fiftieth_of_an_image_of_a_megapixel(data):
+    channels, filters = (
+        data.draw(st.sampled_from([1, 2, 3, 8, 64])),
+        data.draw(st.sampled_from([1, 3, 16, 64])),
+    )
+    height = data.draw(st.sampled_from([1, 8, 64, 1000, 2000, 4096]))
+    width = 1_000_000 // height + data.draw(st.integers(1, 99))
+    kernel = [data.draw(st.integers(1, min(31, size))) for size in (height, width)]
+    stride, padding = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([0, "same_upper"]))
+    plan = plan_conv(
+        (1, channels, height, width), (filters, channels, *kernel), stride, padding, machine="cpu"
+    )
+    assert plan.workspace_bytes <= 0.02 * 4 * channels * height * width
+    assert not any("strips of all rows" in note for note in plan.notes)
+
+
+def test_a_plan_says_where_strips_take_more():
+    """A window of 253 rows, and a strip holds all of them."""
+    plan = plan_conv((1, 4, 512, 2149), (1, 4, 127, 127), 1, 63, 2, machine="cpu")
+    assert plan.workspace_bytes > 0.02 * 4 * 4 * 512 * 2149
+    assert any("strips of all rows" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize("name", GPUS)
@@ -80,9 +107,9 @@ def test_bad_requests_name_what_is_near():
         plan_conv(*CASE, machine="opencl-cpu", form="polyfase")
     with pytest.raises(InputError, match="no output"):
         plan_conv((1, 3, 2, 2), (4, 3, 3, 3))
-    for settings in ({"dtype": "f16"}, {"outputs_per_thread": (1, 2, 3)}):
+    for given_ in ({"dtype": "f16"}, {"outputs_per_thread": (1, 2, 3)}):
         with pytest.raises(UnsupportedError):
-            plan_conv(*CASE, machine="cpu", **settings)
+            plan_conv(*CASE, machine="cpu", **given_)
     with pytest.raises(UnsupportedError, match="no lane-level kernels"):
         plan_conv(*CASE, machine="cpu").emit()
 

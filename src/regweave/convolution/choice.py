@@ -31,7 +31,7 @@ _DIRECT_CHANNELS = 8
 #: Bytes of a strip at most: a good part of a core's own cache.
 _STRIP_BYTES = 640 * 1024
 #: Share of the image that the strips of four threads may take, for images of at least a megapixel.
-_SHARE, _LARGE = 0.02, 1 << 20
+_SHARE, _LARGE = 0.02, 1_000_000
 #: Kernel rows that are written out in a tile of several rows, at most; filters for which such a tile pays.
 _MOST_KERNEL_ROWS, _FEW_OUTPUTS = 11, 2
 #: Output rows of a tile at most.
@@ -106,18 +106,24 @@ def choose(
     form = _form(c, form)
     if form == "transformed":
         return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue)
-    direct = form == "none" and neighbours and c.group_channels <= _DIRECT_CHANNELS
+    direct = form == "none" and neighbours and _read_in_place(c, machine)
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
-    strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form)
+    spared = direct and not _rows_missing(c)  # of strips
+    strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form, 1)
+    most_rows = registers if spared else _most_rows(c, machine, form)
     separable = separable and form == "none"
     late = paged and stream and direct and c.vertical.kernel * c.horizontal.kernel >= _LATE_WEIGHTS
     late = late and not separable
     shape = None
     if dense:
         most = 1 if late else registers
-        shape = _column(c, machine, registers, strip, epilogue, separable=separable, most=most)
+        shape = _column(
+            c, machine, registers, strip, epilogue, separable=separable, most=most, most_rows=most_rows
+        )
     columns = c.horizontal.kernel if shape else 0
-    rows, outputs, vectors = shape or _tile(c, machine, registers, strip)
+    rows, outputs, vectors = shape or _tile(c, machine, registers, strip, most_rows)
+    if not spared:
+        strip = min(strip, _strip_columns(c, machine, form, rows))
     by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
     widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
@@ -254,6 +260,7 @@ def _column(
     *,
     separable: bool,
     most: int,
+    most_rows: int,
 ) -> tuple[int, int, int] | None:
     """(rows, 1, vectors <= most) of a tile that holds all weights of a filter; None where that cannot be."""
     height, width = c.vertical.kernel, c.horizontal.kernel
@@ -265,7 +272,7 @@ def _column(
     ):
         return None
     best, least = None, float("inf")
-    tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs)
+    tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs, most_rows)
     bands = {-(-c.vertical.outputs // rows) for rows in range(1, tallest + 1)}
     for vectors, band in product(range(1, min(most, -(-columns // machine.lanes)) + 1), sorted(bands)):
         rows = -(-c.vertical.outputs // band)
@@ -284,13 +291,15 @@ def _column(
     return best
 
 
-def _tile(c: Convolution, machine: VectorMachine, registers: int, columns: int) -> tuple[int, int, int]:
+def _tile(
+    c: Convolution, machine: VectorMachine, registers: int, columns: int, most_rows: int
+) -> tuple[int, int, int]:
     """(rows, filters, vectors) of the tile."""
     vectors = -(-columns // machine.lanes)
     filters = c.group_filters
     if filters <= _FEW_OUTPUTS and c.vertical.outputs > 1 and c.vertical.kernel <= _MOST_KERNEL_ROWS:
         best = max(1, min(2, vectors))
-        rows = min(_MOST_ROWS, c.vertical.outputs, (registers - 8) // (best * filters))
+        rows = min(_MOST_ROWS, c.vertical.outputs, (registers - 8) // (best * filters), most_rows)
         if rows > 1:
             return rows, filters, best
     candidates = [
@@ -313,14 +322,16 @@ def _cost(machine: VectorMachine, filters: int, vectors: int, o: int, v: int) ->
     return total, loads
 
 
+def strip_limit(c: Convolution) -> int:
+    """Bytes that the strips of all threads may take, where one vector of results can do with that."""
+    places = c.vertical.size * c.horizontal.size
+    most = _SHARERS * _STRIP_BYTES
+    return min(most, int(_SHARE * 4 * c.channels * places)) if places >= _LARGE else most
+
+
 def _budget(c: Convolution) -> int:
     """Bytes that a strip may take."""
-    image = 4 * c.channels * c.vertical.size * c.horizontal.size
-    return (
-        min(_STRIP_BYTES, int(_SHARE * image / _SHARERS))
-        if c.vertical.size * c.horizontal.size >= _LARGE
-        else _STRIP_BYTES
-    )
+    return strip_limit(c) // _SHARERS
 
 
 def strip_lines(c: Convolution, form: str, rows: int) -> int:
@@ -338,26 +349,41 @@ def row_transform(c: Convolution) -> Transform:
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:
     """Bytes of one part of the work for a strip, and for the stage of transformed rows."""
-    strip = _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
-    if choice.tile.transform is None:
-        return strip
-    row = _row_bytes(c, machine, choice.form, choice.strip_columns)
-    return strip + row * lines_of(c, choice.band_rows)
+    if choice.tile.direct and not _rows_missing(c):
+        return 0
+    return _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
 
 
-def _row_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int) -> int:
-    """Bytes of a row of a strip, all its planes."""
-    planes = len(plane_shifts(c.horizontal, row_form(c, form)))
-    return 4 * planes * plane_elements(c, machine, form, columns)
+def _rows_missing(c: Convolution) -> bool:
+    """Whether some output row reads beyond the image's first or last one."""
+    axis = c.vertical
+    return axis.before > 0 or (axis.outputs - 1) * axis.stride + axis.span > axis.size
+
+
+def _read_in_place(c: Convolution, machine: VectorMachine) -> bool:
+    """Whether the image is read where it is: few channels, or a strip for one vector would be too large."""
+    return c.group_channels <= _DIRECT_CHANNELS or (
+        _strip_bytes(c, machine, "none", machine.lanes, 1) > _budget(c)
+    )
+
+
+def _most_rows(c: Convolution, machine: VectorMachine, form: str) -> int:
+    """Output rows that a strip has room for, if it is as wide as a vector: one at least."""
+    budget = _budget(c)
+    rows = range(_MOST_COLUMN_ROWS, 1, -1)
+    return next((n for n in rows if _strip_bytes(c, machine, form, machine.lanes, n) <= budget), 1)
 
 
 def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:
-    row = _row_bytes(c, machine, form, columns)
-    return row * strip_lines(c, form, rows) * c.group_channels
+    """Bytes of a strip for so many columns and output rows, with the stage of transformed rows."""
+    planes = len(plane_shifts(c.horizontal, row_form(c, form)))
+    row = 4 * planes * plane_elements(c, machine, form, columns)
+    lines = strip_lines(c, form, rows) * c.group_channels
+    return row * (lines + (lines_of(c, rows) if form == "transformed" else 0))
 
 
-def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int = 1) -> int:
-    """Columns of a strip: as many as its budget allows for one row, in equal ones of whole vectors."""
+def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int) -> int:
+    """Columns of a strip: as many as its budget allows for so many rows, in equal ones of whole vectors."""
     budget, columns, lanes = _budget(c), c.horizontal.outputs, machine.lanes
 
     def width(strips: int) -> int:

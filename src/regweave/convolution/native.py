@@ -19,7 +19,7 @@ import numpy as np
 from regweave.cascades.arrays import aligned_bytes
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
-from regweave.convolution.choice import Choice, lines_of, strip_lines
+from regweave.convolution.choice import Choice, lines_of, scratch_bytes, strip_lines
 from regweave.convolution.tables import make_tables, tile_table
 from regweave.devices import cpu
 from regweave.kernels.convolution import ConvArguments, ConvTile
@@ -111,7 +111,6 @@ class NativeConvolution:
         row = tables.plane_bytes * tables.planes
         #: bytes of a part's strip
         self.strip_bytes = row * read_lines * c.group_channels
-        stage = 0 if transform is None else row * lines
         self._arguments = ConvArguments(
             taps=tables.taps.ctypes.data,
             strip_taps=tables.strip_taps.ctypes.data,
@@ -148,7 +147,7 @@ class NativeConvolution:
             batch=c.batch,
             groups=c.groups,
             parts=self.parts,
-            scratch_bytes=self.strip_bytes + stage,
+            scratch_bytes=scratch_bytes(c, machine, choice),
         )
         self._free: list[tuple[ConvArguments, np.ndarray, np.ndarray]] = []
 

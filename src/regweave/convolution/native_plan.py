@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regweave.convolution.choice import FORMS, Choice, choose, scratch_bytes
+from regweave.convolution.choice import FORMS, Choice, choose, scratch_bytes, strip_limit
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError
 from regweave.machines.compute import ComputeMachine
@@ -91,7 +91,7 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
         plan,
         predicted_ms=max(arithmetic, memory),
         limit="arithmetic" if arithmetic >= memory else "memory",
-        notes=_notes(choice),
+        notes=_notes(plan, choice),
     )
 
 
@@ -101,13 +101,15 @@ def _work(choice: Choice) -> float:
     return 1.0 if transform is None else transform.products / (transform.outputs * transform.taps)
 
 
-def _notes(choice: Choice) -> tuple[str, ...]:
+def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
     tile, notes = choice.tile, []
     if tile.transform is not None:
         t = tile.transform
         notes.append(f"{t.products} transformed rows give {t.outputs} rows of results: fewer products")
     if tile.direct:
         notes.append("the image is read where it is; strips only at its upper and lower border")
+    if plan.workspace_bytes > strip_limit(plan.convolution):
+        notes.append(f"strips of all rows that a row of results reads take {plan.workspace_bytes >> 10} KiB")
     if tile.stream:
         notes.append("results pass the caches")
     return tuple(notes)
