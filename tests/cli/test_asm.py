@@ -98,6 +98,41 @@ def test_another_machine_and_a_python_file(tmp_path, capfd):
     assert "a function kernel(machine)" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def kernel(m):\n    raise ValueError('boom')", "raised ValueError: boom\n  where:    {}:2\n"),
+        ("def kernel(:", "the file raised SyntaxError"),
+        ("import nothing_here", "raised ModuleNotFoundError: No module named 'nothing_here'\n"),
+        ("raise SystemExit(0)", "the file raised SystemExit: 0\n  where:    {}:1"),
+        ("def kernel(m, other): ...", "the file raised TypeError"),
+        ("def kernel(m):\n    return 1", "no kernel\n  where:    {}\n"),
+        ("", "no kernel\n  where:    {}\n"),
+        (PYTHON.replace("v_nop", "v_nopp"), "has no instruction 'v_nopp'\n  where:    {}:6\n"),
+    ],
+)  # fmt: skip
+def test_python_files_that_fail(text, words, tmp_path, capfd):
+    path = tmp_path / "wrong.py"
+    path.write_text(text)
+    assert main(["asm", str(path)]) != 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert words.format(path) in err
+
+
+def test_a_python_file_prints_and_imports_its_neighbour(tmp_path, capfd):
+    pytest.importorskip("ziglang")
+    (tmp_path / "neighbour_of_empty.py").write_text("NAME = 'v_nop'")
+    path = tmp_path / "empty.py"
+    path.write_text(
+        "from neighbour_of_empty import NAME\nprint('made')\n" + PYTHON.replace('"v_nop"', "NAME")
+    )
+    assert main(["asm", str(path), "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["kernel"] == "empty"
+    assert "made" in err
+
+
 def test_complaints(file, tmp_path, capfd):
     assert main(["asm", str(file), "--machine", "gfx90a"]) == 2
     assert "thread_x" in capfd.readouterr().err

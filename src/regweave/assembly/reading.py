@@ -16,8 +16,8 @@ from regweave.errors import RegweaveError
 
 def code_lines(text: str, comment: str) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of every line that is more than a comment; `comment` is what begins one."""
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = re.split(comment, raw, maxsplit=1)[0].strip()
+    for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        line = re.split(comment, raw, maxsplit=1)[0].expandtabs(1).strip()
         if line:
             yield number, line
 

@@ -7,8 +7,11 @@ $ regweave asm gemm.py --machine gfx942 --json | jq .inner_loop
 from __future__ import annotations
 
 import runpy
+import sys
 import time
+import traceback
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -16,7 +19,7 @@ from cyclopts import Parameter
 from cyclopts.completion import CompletionContext
 
 from regweave.cli.output import print_document, talk_console
-from regweave.errors import AssemblyError, InputError
+from regweave.errors import AssemblyError, InputError, RegweaveError
 from regweave.files import read_file, write_file
 
 if TYPE_CHECKING:
@@ -72,13 +75,11 @@ def asm_command(
     started = time.perf_counter()
     try:
         kernel = _finished(file, target)
-    except AssemblyError as error:  # here what is wrong is the file that was given
+    except (AssemblyError, InputError) as error:  # here what is wrong is the file that was given
+        place, where = _place(error, file), error.where or ""
+        where = where if where.startswith(str(file)) else f"{place}, {where}".removesuffix(", ")
         raise InputError(
-            error.what,
-            where=f"{file}, {error.where}" if error.where else str(file),
-            expected=error.expected,
-            nearest=error.nearest,
-            fix=error.fix,
+            error.what, where=where, expected=error.expected, nearest=error.nearest, fix=error.fix
         ) from error
     made_ms = (time.perf_counter() - started) * 1000
     data, counts = _assembled(kernel, required=out is not None)
@@ -117,15 +118,40 @@ def _finished(file: Path, machine: GcnMachine) -> FinishedKernel:
     if file.suffix != ".py":
         return parse_kernel(read_file(file, _MOST_BYTES), machine).finish()
     read_file(file, _MOST_BYTES)  # a better complaint than the interpreter's
-    make = runpy.run_path(str(file)).get("kernel")
-    made = make(machine) if callable(make) else None
+    made = _run(file, machine)
     if isinstance(made, Kernel):
         return made.finish()
     if isinstance(made, FinishedKernel):
         return made
-    raise InputError(
-        "no kernel", where=str(file), expected="a function kernel(machine) that returns a Kernel"
-    )
+    raise InputError("no kernel", expected="a function kernel(machine) that returns a Kernel")
+
+
+def _run(file: Path, machine: GcnMachine) -> Any:
+    """What kernel(machine) of a Python file returns; what the file prints goes to stderr. InputError with the
+    file's line if it raises."""
+    sys.path.insert(0, str(file.parent))
+    try:
+        with redirect_stdout(sys.stderr):
+            make = runpy.run_path(str(file)).get("kernel")
+            return make(machine) if callable(make) else None
+    except RegweaveError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"the file raised {type(error).__name__}: {error}", where=_place(error, file)
+        ) from error
+    finally:
+        sys.path.remove(str(file.parent))
+
+
+def _place(error: BaseException, file: Path) -> str:
+    """The file, with the line of it that an error came from."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return f"{file}:{error.lineno}"
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)
+    ]
+    return f"{file}:{lines[-1]}" if lines else str(file)
 
 
 def _assembled(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regweave.assembly.amd import Kernel, Part
+from regweave.assembly.amd.text import parse_kernel
 from regweave.errors import AssemblyError, RegisterError
 from regweave.machines.amd.assembly import GFX90A, GFX906, GFX942
 
@@ -77,6 +78,19 @@ def test_a_temporary_of_a_masked_region_does_not_live_outside():
     k = masked("s_nop 0")  # the mask is never restored
     live = {row.name: row.first for row in k.finish().register_map.rows}
     assert live["t"] == 3
+
+
+@pytest.mark.parametrize("between", ["", "next:", "s_branch next\nnext:"])
+def test_a_comparison_that_is_overwritten_in_a_later_block(between):
+    text = f"""kernel k
+        s_cmp_eq_u32 group_x, 0
+        {between}
+        s_add_u32 s5, group_x, 1
+        s_cbranch_scc1 end
+        end:"""
+    with pytest.raises(AssemblyError, match=r"SCC is set by 's_cmp_eq_u32 .* and overwritten by 's_add_u32"):
+        parse_kernel(text, GFX906).finish()
+    parse_kernel(text.replace("s_cbranch_scc1", "s_branch"), GFX906).finish()  # nobody reads either
 
 
 def test_a_comparison_that_is_overwritten_before_its_branch():

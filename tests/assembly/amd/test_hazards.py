@@ -147,6 +147,12 @@ def test_a_barrier_waits_for_lds():
     assert before(text, "s_barrier") == ["s_waitcnt lgkmcnt(0)"]
 
 
+def test_a_barrier_does_not_wait_for_lanes_that_exchange():
+    text = lines(GFX906, SETUP + "ds_bpermute_b32 v4, v1, v2\ns_barrier\nv_mov_b32 v5, v4")
+    assert before(text, "s_barrier") == []
+    assert before(text, "v_mov_b32 v5") == ["s_waitcnt lgkmcnt(0)"]
+
+
 def test_a_loop_waits_for_what_its_end_leaves_under_way():
     text = lines(
         GFX906,
@@ -278,6 +284,14 @@ def test_a_wait_that_the_author_forgot_is_an_error_with_both_lines():
          "buffer_load_dword v1, s[8:11], 0 offen lds", "buffer_load", 5),
         (GFX906, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1\n"
          "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 2, 2), 2", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 2", 2),
+        # an f64 matrix instruction between a vector instruction and the store of its result
+        (GFX90A, SETUP + "v_mov_b32 v5, 0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 0\ns_nop 7\nv_mov_b32 v4, 0\n"
+         "v_mfma_f64_4x4x4f64 v[8:9], v[2:3], v[2:3], 0\nds_write_b32 v1, v4", "ds_write_b32", 1),
+        (GFX90A, SETUP + "v_mov_b32 v5, 0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 0\ns_nop 7\nv_mov_b32 v4, 0\n"
+         "v_mfma_f64_4x4x4f64 v[8:9], v[2:3], v[2:3], 0\nds_write_b32 v1, v5", "ds_write_b32", 0),
+        # a whole register through SDWA
+        (GFX942, SETUP + "v_mov_b32_sdwa v4, v1 dst_sel:DWORD src0_sel:BYTE_0\nv_mov_b32 v5, v4",
+         "v_mov_b32 v5, v4", 0),
         # a register written in part, then written again
         (GFX942, SETUP + "v_mov_b32_sdwa v4, v1 dst_sel:BYTE_1 src0_sel:BYTE_0\nv_mov_b32 v4, 1",
          "v_mov_b32 v4, 1", 1),

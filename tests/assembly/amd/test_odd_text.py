@@ -84,6 +84,40 @@ def test_a_half_that_is_not_chosen_is_not_read():
         parse_kernel(text.format("op_sel_hi:[0,1]"), GFX90A).finish()
 
 
+@pytest.mark.parametrize("number", ["16", "-1", "0x1f", "1.5"])
+def test_of_a_no_op_four_bits_count(number):
+    with pytest.raises(AssemblyError, match=r"line 2: s_nop .*expected 0 to 15, for 1 to 16 states"):
+        parse_kernel(f"kernel k\ns_nop {number}", GFX906)
+    parse_kernel("kernel k\ns_nop 0xf", GFX906)
+
+
+def test_marks_and_tabs_of_editors():
+    text = "\ufeffkernel\tk\r\n\tvector\tx\tx2\r\n\tv_mov_b32\tx.0,\t0\t; zero\r\n"
+    assert "  v_mov_b32 v0, 0\n" in parse_kernel(text, GFX906).finish().text
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("s_branch 5", "'5' cannot be a label"),
+        ("v_mov_b32 v256, 0", "gfx906 has no register 'v256' for this kernel .*expected up to v255"),
+        ("s_mov_b32 s102, 0", "has no register 's102' .*expected up to s101"),
+        (
+            "v_mov_b32 v0, s[0:1]",
+            r"does not take a scalar register x2 as operand 1 .*a vector register / a sc",
+        ),
+        (
+            "v_mov_b32 v0",
+            "does not take .a vector register. .*expected a vector register, a vector register /",
+        ),
+        ("s_mov_b64 s[2:3], exec_lo", "does not take 'exec_lo' as operand 1"),
+    ],
+)
+def test_what_is_wrong_with_a_line(line, words):
+    with pytest.raises(AssemblyError, match=words):
+        parse_kernel(f"kernel k\n{line}", GFX906)
+
+
 def test_code_that_nothing_reaches():
     kernel = parse_kernel("kernel k\nvector t\ns_endpgm\nv_mov_b32 t, 1\nv_add_f32 t, t, t", GFX90A)
     assert "v_add_f32 v0, v0, v0" in kernel.finish().text

@@ -112,6 +112,33 @@ def test_an_instruction_that_is_another_one():
         ("s_branch .Lk_end", "s_cbranch_scc0 3", False),
         ("ds_read_b32 v0, v1", "ds_read_b32 v0, v1 offset:4", False),
         ("ds_read_b32 v0, v1 offset:0", "ds_read_b32 v0, v1", True),
+        (
+            "v_mov_b32_dpp v2, v1 row_mirror",
+            "v_mov_b32_dpp v2, v1 row_mirror row_mask:0xf bank_mask:0xf",
+            True,
+        ),
+        (
+            "v_mov_b32_dpp v2, v1 row_mirror row_mask:0x10",
+            "v_mov_b32_dpp v2, v1 row_mirror row_mask:0x0",
+            False,
+        ),
+        (
+            "v_mov_b32_dpp v2, v1 quad_perm:[0,1,2,3] bound_ctrl:0",
+            "v_mov_b32_dpp v2, v1 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf bound_ctrl:1",
+            True,
+        ),
+        (
+            "v_mov_b32_sdwa v1, v2 dst_sel:BYTE_1",
+            "v_mov_b32_sdwa v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD",
+            True,
+        ),
+        ("v_add_f32 v0, neg(v1), -abs(v2)", "v_add_f32_e64 v0, -v1, -|v2|", True),
+        ("v_add_f32 v0, neg(v1), abs(v2)", "v_add_f32_e64 v0, -v1, -|v2|", False),
+        ("global_load_dword v0, v1, off glc offset:8", "global_load_dword v0, v1, off offset:8 glc", True),
+        ("global_load_dword v0, v1, off slc offset:8", "global_load_dword v0, v1, off offset:8 glc", False),
+        ("s_waitcnt 0x0f70", "s_waitcnt vmcnt(0)", True),
+        ("s_waitcnt vmcnt(0) & lgkmcnt(1)", "s_waitcnt vmcnt(0) lgkmcnt(1)", True),
+        ("s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(1)", False),
     ],
 )
 def test_what_counts_as_the_same_instruction(ours, theirs, agree):

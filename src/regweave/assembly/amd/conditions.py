@@ -29,7 +29,7 @@ def check_conditions(program: KernelProgram, parts: Parts) -> None:
     if not watched:
         return
     after = parts.live_after()
-    for block in parts.flow.blocks:
+    for number, block in enumerate(parts.flow.blocks):
         for i in range(block.start, block.stop):
             lost = parts.defines[i] & watched & ~after[i]
             if not lost or parts.defines[i] & ~watched:
@@ -37,22 +37,28 @@ def check_conditions(program: KernelProgram, parts: Parts) -> None:
             if not program.forms[i].name.startswith(_COMPARISONS):
                 lost = sum(parts.bits(touch) for touch in _named(program, i)) & lost
             if lost:
-                _check(program, parts, after, i, block.stop, lost)
+                _check(program, parts, after, number, i, lost)
 
 
-def _check(program: KernelProgram, parts: Parts, after: list[int], i: int, stop: int, lost: int) -> None:
-    for j in range(i + 1, stop):
-        if parts.defines[j] & lost:
-            if after[j] & lost:
-                scc = any(v.name == "scc" and lost >> parts.base[v.id] & 1 for v in program.variables)
-                name = "SCC" if scc else "VCC"
-                raise AssemblyError(
-                    f"{name} is set by {program.lines[i]!r} and overwritten by "
-                    f"{program.lines[j]!r} before it is read",
-                    where=f"{program.name}, {program.describe(i)}",
-                    fix=f"read {name} first, or move the comparison behind {program.lines[j]!r}",
-                )
-            return
+def _check(program: KernelProgram, parts: Parts, after: list[int], number: int, i: int, lost: int) -> None:
+    """AssemblyError if on some way from operation i of a block the next to write what is lost is read."""
+    blocks = parts.flow.blocks
+    todo, seen = [(number, i + 1)], set()
+    while todo:
+        at, start = todo.pop()
+        j = next((j for j in range(start, blocks[at].stop) if parts.defines[j] & lost), None)
+        if j is None:
+            todo += [(other, blocks[other].start) for other in blocks[at].successors if other not in seen]
+            seen.update(blocks[at].successors)
+        elif after[j] & lost:
+            scc = any(v.name == "scc" and lost >> parts.base[v.id] & 1 for v in program.variables)
+            name = "SCC" if scc else "VCC"
+            raise AssemblyError(
+                f"{name} is set by {program.lines[i]!r} and overwritten by "
+                f"{program.lines[j]!r} before it is read",
+                where=f"{program.name}, {program.describe(i)}",
+                fix=f"read {name} first, or move the comparison behind {program.lines[j]!r}",
+            )
 
 
 def _named(program: KernelProgram, i: int) -> list[Touch]:

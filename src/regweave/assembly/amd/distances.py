@@ -176,7 +176,7 @@ def _consumer_groups(shape: Shape) -> set[str]:
         if shape.to_lds:
             groups.add("m0_reader")
     if unit == "matrix":
-        groups |= {"matrix", "valu", "valu_not_transcendental", "valu_writer", "other_dot"}
+        groups |= {"matrix", "valu", "valu_not_transcendental", "valu_writer"}
     if unit == "vector":
         groups |= {"valu", "valu_writer", "other_dot", "other_dot_writer"}
         if not instruction.transcendental:
@@ -258,7 +258,7 @@ def _note(operation: Concrete, events: Events, event: Event) -> None:
 
     def note(producer: str, registers: Sequence[str], kind: Kind = _ANY) -> None:
         for register in registers:
-            events.setdefault((producer, register), {})[kind] = event
+            events[producer, register] = {kind: event}
 
     if unit == "vector":
         producers = ["valu"]
@@ -278,6 +278,7 @@ def _note(operation: Concrete, events: Events, event: Event) -> None:
         note("sum", operation.slots.get(3, ()), kind)
         if instruction.double:
             note("double_matrix", ("",))
+            events |= {("hidden", key[1]): dict(found) for key, found in events.items() if key[0] == "valu"}
     elif unit == "scalar":
         if "m0" in operation.writes:
             note("scalar", ("m0",))

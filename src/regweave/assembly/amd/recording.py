@@ -19,6 +19,8 @@ from regweave.machines.amd.assembly.targets import GcnMachine
 from regweave.values import frozen
 
 _MOST_SHAPES = 10_000
+#: Of the number in s_nop the processor reads four bits.
+_LONGEST_NOP = 15
 _SHAPES: dict[str, dict[Any, Shape]] = {}
 Ways = Sequence[tuple[Slot, ...]]
 _CLASS = {"v": "vector", "s": "scalar", "a": "accumulation"}
@@ -110,7 +112,7 @@ class InstructionRecorder(Recorder):
             letters = _letters(ways, number, len(texts))
             if letters == "l":
                 name = text.removeprefix("%")
-                if name.isdecimal():
+                if name.isdecimal() and int(name) < len(operands):
                     name = str(operands[int(name)])
                 label = check_label(name)
                 shown.append(label)
@@ -141,6 +143,12 @@ class InstructionRecorder(Recorder):
         self._lines.append(
             f"{line.mnemonic} {', '.join(shown)}".rstrip() + (f" {modifiers}" if modifiers else "")
         )
+        if instruction.name == "s_nop" and not 0 <= _whole(texts[0]) <= _LONGEST_NOP:
+            raise AssemblyError(
+                f"{self._lines[-1]!r} is no number of states that an s_nop can fill",
+                where=f"{self.name}, {at}",
+                expected=f"0 to {_LONGEST_NOP}, for 1 to {_LONGEST_NOP + 1} states",
+            )
         if shape.form.control is not None:
             self._controls[at] = label
             self._breaks.append(at + 1)
@@ -275,6 +283,12 @@ class InstructionRecorder(Recorder):
         found = self._homes.get(register)
         if found is None:
             name = "special" if register in SPECIAL or "_" in register else _CLASS[register[0]]
+            if register not in self.machine.register_class(name).registers:
+                raise AssemblyError(
+                    f"{self.machine.name} has no register {register!r} for this kernel",
+                    where=self.name,
+                    expected=f"up to {self.machine.register_class(name).registers[-1]}",
+                )
             self._give(Variable(register), name, 1, 1, register, named=False)
             found = self._homes[register]
         return found
@@ -289,6 +303,14 @@ def _own_words(instruction: GcnInstruction, line: Line) -> tuple[tuple[str, ...]
     if shapes == {("x",)}:
         return ((everything,) if everything else ()), ""
     return line.operands, line.modifiers
+
+
+def _whole(text: str) -> int:
+    """A whole number, or -1."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        return -1
 
 
 def _letters(ways: Ways, number: int, total: int) -> str:

@@ -81,9 +81,8 @@ class Shape:
     def partial(self) -> bool:
         """Whether it may write a part of its result's register only."""
         halves = any(word.startswith("op_sel:") for word in self.modifiers)
-        return any(word.startswith("dst_sel:") for word in self.modifiers) or (
-            halves and not self.instruction.name.startswith("v_pk_")
-        )
+        selected = any(word.startswith("dst_sel:") and word != "dst_sel:DWORD" for word in self.modifiers)
+        return selected or (halves and not self.instruction.name.startswith("v_pk_"))
 
 
 @frozen
@@ -112,7 +111,14 @@ def choose_signature(
     for slots in instruction.ways(words):
         if len(slots) == len(bound) and all(map(_fits, slots, bound)):
             return slots
-    ways = [" , ".join(map(_say, slots)) or "no operands" for slots in instruction.ways(words)]
+    several = instruction.ways(words)
+    if len(several) == 1 and len(several[0]) == len(bound):
+        number = next(n for n, pair in enumerate(zip(several[0], bound, strict=True)) if not _fits(*pair))
+        raise AssemblyError(
+            f"{instruction.name!r} does not take {_given(bound[number])} as operand {number}",
+            expected=_say(several[0][number]),
+        )
+    ways = [", ".join(map(_say, slots)) or "no operands" for slots in several]
     other = next(
         (
             way.word
@@ -308,7 +314,10 @@ def _say(slot: Slot) -> str:
 
 def _given(bound: Bound) -> str:
     operand = bound.operand
-    if operand.kind != "reference":
-        return {"number": "a number", "register": f"{operand.text} register"}.get(operand.kind, operand.text)
-    size = f" x{bound.taken}" if bound.taken > 1 else ""
-    return f"{_WORDS.get(bound.letter, 'an unknown variable')}{size}"
+    letter, taken = bound.letter, bound.taken
+    if operand.kind == "register":
+        letter, taken = operand.text, operand.stop - operand.first
+    elif operand.kind != "reference":
+        return "a number" if operand.kind == "number" else repr(operand.text)
+    size = f" x{taken}" if taken > 1 else ""
+    return f"{_WORDS.get(letter, 'an unknown variable')}{size}"

@@ -27,7 +27,7 @@ from regweave.errors import AssemblyError
 from regweave.values import frozen
 
 COUNTERS = ("vmcnt", "lgkmcnt")
-#: Pretended registers: every LDS operation writes the first, for barriers; every load from memory to LDS
+#: Pretended registers: every operation on LDS writes the first, for barriers; every load from memory to LDS
 #: writes the second, for barriers and for LDS operations.
 _LDS, _FILLED = "LDS", "LDS from memory"
 _KINDS = {
@@ -38,6 +38,8 @@ _KINDS = {
     "flat": ("vmcnt", "lgkmcnt"),
 }
 _FIELD = re.compile(r"(vmcnt|lgkmcnt|expcnt)\s*\(\s*(\d+|0x[0-9a-f]+)\s*\)")
+#: What LDS carries from lane to lane, without touching its memory.
+_EXCHANGES = ("ds_permute", "ds_bpermute", "ds_swizzle")
 #: What touches memory's caches, not memory: no counter, or one that nobody waits on.
 _CACHES = ("s_dcache_inv", "buffer_wbinvl1", "buffer_inv", "buffer_invl2", "buffer_wbl2")
 
@@ -171,7 +173,7 @@ def _step(operation: Concrete, i: int, state: dict[str, _Counter], limits: dict[
         state[name].wait(count)
     for name in own:
         arriving = list(operation.writes) if operation.shape.load else []
-        if name == "lgkmcnt" and kind in ("shared", "flat"):
+        if name == "lgkmcnt" and kind in ("shared", "flat") and not instruction.name.startswith(_EXCHANGES):
             arriving.append(_LDS)
         if name == "vmcnt" and operation.shape.to_lds:
             arriving.append(_FILLED)

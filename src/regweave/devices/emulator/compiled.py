@@ -28,13 +28,13 @@ _USER = (
 
 
 def read_compiled(text: str, name: str, machine: GcnMachine, arguments: Mapping[str, str]) -> Program:
-    """Kernel `name` of a text in which it was compiled for `machine`. `arguments` are its arguments' names
-    and kinds (`pointer`, `u32`, `f64`, ...) in order.
+    """Kernel `name` of a text that was compiled for `machine`, or of a finished kernel's. `arguments` are its
+    arguments' names and kinds (`pointer`, `u32`, `f64`, ...) in order.
 
     InputError if the text has no such kernel or the arguments do not fit; UnsupportedError if the kernel
     needs memory for spilled registers.
     """
-    body = re.search(rf"^{re.escape(name)}:.*?^\.Lfunc_end", text, re.DOTALL | re.MULTILINE)
+    body = re.search(rf"^{re.escape(name)}:.*?^\s*\.size\s", text, re.DOTALL | re.MULTILINE)
     head = re.search(
         rf"\.amdhsa_kernel {re.escape(name)}$.*?\.end_amdhsa_kernel", text, re.DOTALL | re.MULTILINE
     )

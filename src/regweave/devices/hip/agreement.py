@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from regweave.assembly.amd import FinishedKernel
+from regweave.assembly.amd.lines import Line, parse_line
+from regweave.assembly.amd.waits import written_wait
 from regweave.devices.hip.disassembler import disassemble, unsupported_reason
 from regweave.devices.hip.objects import Counts, machine_code, read_counts
 from regweave.errors import VerificationError
@@ -25,8 +27,15 @@ from regweave.values import frozen
 _SUFFIX = re.compile(r"^(\w+?)_(e32|e64|dpp|sdwa)\b")
 _HEX = re.compile(r"0x[0-9a-f]+")
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?(e[+-]?\d+)?|\.\d+)\Z")
-#: Modifiers that mean nothing, and one bit that has two names.
-_SILENT = re.compile(r"\s(offset:0|offset0:0|offset1:0)\b(?!x)")
+#: Modifiers that say what holds without them, and one bit that has two names.
+_SILENT = {
+    "offset:0", "offset0:0", "offset1:0", "row_mask:15", "bank_mask:15", "dst_sel:dword", "src0_sel:dword",
+    "src1_sel:dword", "dst_unused:unused_preserve",
+}  # fmt: skip
+_SPELLED = {"bound_ctrl:1": "bound_ctrl:0"}
+#: Counts of `s_waitcnt` that wait for nothing.
+_NO_WAIT = {"vmcnt": 63, "lgkmcnt": 15}
+_AROUND = re.compile(r"(neg|abs)\(([^()]*)\)")
 
 
 @frozen
@@ -95,16 +104,24 @@ def _touched(kernel: FinishedKernel) -> dict[str, int]:
 
 
 def _agree(ours: str, theirs: str) -> bool:
-    mine, other = _words(ours), _words(theirs)
-    if mine[0].startswith(("s_branch", "s_cbranch")):
-        return mine[0] == other[0]
-    return len(mine) == len(other) and all(map(_same, mine, other))
+    mine, other = _parts(ours), _parts(theirs)
+    if mine.mnemonic != other.mnemonic or mine.mnemonic.startswith(("s_branch", "s_cbranch")):
+        return mine.mnemonic == other.mnemonic
+    if mine.mnemonic == "s_waitcnt":
+        return _NO_WAIT | written_wait(ours) == _NO_WAIT | written_wait(theirs)
+    same = len(mine.operands) == len(other.operands) and all(map(_same, mine.operands, other.operands))
+    return same and _modifiers(mine) == _modifiers(other)
 
 
-def _words(line: str) -> list[str]:
-    line = _SUFFIX.sub(r"\1", _SILENT.sub("", line)).replace("bound_ctrl:1", "bound_ctrl:0")
-    line = _HEX.sub(lambda match: str(int(match[0], 16)), line.lower())
-    return [word for word in re.split(r"[\s,]+", line) if word]
+def _parts(line: str) -> Line:
+    line = _HEX.sub(lambda match: str(int(match[0], 16)), _SUFFIX.sub(r"\1", line.lower()))
+    while _AROUND.search(line):
+        line = _AROUND.sub(lambda match: f"-{match[2]}" if match[1] == "neg" else f"|{match[2]}|", line)
+    return parse_line(line)
+
+
+def _modifiers(line: Line) -> set[str]:
+    return {_SPELLED.get(word, word) for word in line.modifiers.split()} - _SILENT
 
 
 def _same(a: str, b: str) -> bool:

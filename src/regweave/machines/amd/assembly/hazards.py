@@ -20,7 +20,7 @@ from regweave.values import frozen
 
 _ALL = ("gfx906", "gfx90a", "gfx942")
 #: What a rule may speak of. Producers and consumers are groups of instructions (see `assembly.amd.groups`).
-PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix",
+PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix", "hidden",
              "wide_store", "load")  # fmt: skip
 CONSUMERS = ("memory", "vector_memory", "lane_select", "readlane", "rwlane", "div_fmas", "dpp", "matrix",
              "valu", "valu_not_transcendental", "m0_reader", "hardware_register", "fma_f64", "valu_writer",
@@ -68,7 +68,7 @@ _DISTANCES = (
     Distance("dot", "vector", "memory", 3, _NEW, "a dot product wrote the operand"),
     Distance("dot", "vector", "other_dot_writer", 3, _NEW, "a dot product writes the same register"),
     Distance("double_matrix", "none", "fma_f64", 2, _NEW, "an f64 matrix instruction is under way"),
-    Distance("double_matrix", "none", "memory", 2, ("gfx90a",), "an f64 matrix instruction hides a write"),
+    Distance("hidden", "vector", "memory", 2, ("gfx90a",), "an f64 matrix instruction hides a write"),
     Distance("transcendental", "vector", "valu_not_transcendental", 1, _942, "a special function is slower"),
     Distance("partial", "vector", "valu", 1, _942, "the register was written in part"),
     Distance("partial", "vector", "valu_writer", 1, _942, "the register was written in part"),
