@@ -105,7 +105,8 @@ def choose(
     """
     form = _form(c, form)
     if form == "transformed":
-        return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue)
+        in_place = neighbours and c.horizontal.stride == 1
+        return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue, in_place=in_place)
     direct = form == "none" and neighbours and _read_in_place(c, machine)
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     spared = direct and not _rows_missing(c)  # of strips
@@ -157,6 +158,7 @@ def _transformed(
     dense: bool,
     stream: bool,
     epilogue: tuple[Elementwise, ...],
+    in_place: bool,
 ) -> Choice:
     registers = len(machine.register_class("vector").registers)
     t = row_transform(c)
@@ -173,6 +175,7 @@ def _transformed(
         epilogue=epilogue,
         halves=_halves(c, machine, strip),
         transform=t,
+        in_place=in_place,
     )
     # which rows are a group decides how they round: the bits must not depend on the number of threads
     band = _band_rows(c, machine, "transformed", strip, t.outputs, _SHARERS)
@@ -343,8 +346,14 @@ def strip_lines(c: Convolution, form: str, rows: int) -> int:
 
 
 def row_transform(c: Convolution) -> Transform:
-    """The transform of form transformed."""
-    return transform(min(_MOST_TRANSFORMED, c.vertical.outputs), c.vertical.kernel)
+    """The transform of form transformed.
+
+    Three results of two rows need no points beyond 1 and -1: as accurate as no transform, where they fit.
+    """
+    outputs = min(_MOST_TRANSFORMED, c.vertical.outputs)
+    if c.vertical.kernel == 2 and c.vertical.outputs % 3 == 0:
+        outputs = 3
+    return transform(outputs, c.vertical.kernel)
 
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:

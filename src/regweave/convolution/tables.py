@@ -127,8 +127,27 @@ def _strips(
         blocks, masks = _blocks(c, choice, machine, range(first, first + width), steps[1])
         kept += [cut, blocks, masks]
         start = first * axis.stride * steps[0]
-        entries.append(StripEntry(ctypes.addressof(blocks), len(blocks), ctypes.addressof(cut), start))
+        entry = StripEntry(ctypes.addressof(blocks), len(blocks), ctypes.addressof(cut), start)
+        if choice.tile.in_place:
+            kept.append(_in_place(entry, axis, machine, first, size))
+        entries.append(entry)
     return (StripEntry * len(entries))(*entries), tuple(kept)
+
+
+def _in_place(entry: StripEntry, axis: Axis, machine: VectorMachine, first: int, size: int) -> np.ndarray:
+    """Fills in where a strip of `size` elements, from output `first` on, is read; gives its masks' memory."""
+    lanes, start = machine.lanes, first - axis.before
+    low, high = max(0, -start), max(0, min(size, axis.size - start))
+    before = min(-(-low // lanes), size // lanes)
+    inside = max(0, high // lanes - before)
+    behind = size // lanes - before - inside
+    ends = [*range(before), *range(before + inside, size // lanes)]
+    wanted = range(low, high)
+    masks = [_masks(machine, wanted, range(v * lanes, (v + 1) * lanes), 1) for v in ends]
+    memory = np.concatenate(masks) if masks else np.zeros(0, np.uint8)
+    entry.source, entry.masks = 4 * start, memory.ctypes.data
+    entry.before, entry.inside, entry.behind = before, inside, behind
+    return memory
 
 
 def _planes(

@@ -91,9 +91,17 @@ class TileEntry(ctypes.Structure):
 
 class StripEntry(ctypes.Structure):
     """A strip: address and number of its BlockEntries, address of its PlaneEntries, bytes from an image row's
-    first element to what the strip's first output is counted from."""
+    first element to what the strip's first output is counted from.
 
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("blocks", "block_count", "planes", "x"))
+    For strips that are filled in place: `source` bytes from an image row's first element to where the strip's
+    begins, padding counted; then so many vectors, `before` with masks, `inside` without, `behind` with;
+    `masks` is the address of the masks.
+    """
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in ("blocks", "block_count", "planes", "x", "source", "before", "inside", "behind", "masks")
+    )
 
 
 class BlockEntry(ctypes.Structure):

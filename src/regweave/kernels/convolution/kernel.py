@@ -17,6 +17,7 @@ from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
 from regweave.kernels.convolution.column import Column
+from regweave.kernels.convolution.filling import FillInPlace
 from regweave.kernels.convolution.lagging import LaggingRun
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.strip import FillStrip
@@ -178,11 +179,33 @@ class _Driver:
             self._copy_field("x_row", "pitch")
             b.emit("jump", ready)
             b.label(fill)
-        w.call(FillStrip() if self.tile.transform is None else FillTransformed(self.tile.transform))
+        self._fill()
         w.copy_slot("band", "strip")
         self._copy_field("strip_taps", "taps")
         self._copy_field("strip_row", "pitch")
         b.label(ready)
+
+    def _fill(self) -> None:
+        """The strip, in place if that can be and all rows of the band exist."""
+        w, b, t = self.w, self.b, self.tile.transform
+        if t is None:
+            w.call(FillStrip())
+            return
+        if not self.tile.in_place:
+            w.call(FillTransformed(t))
+            return
+        value, stage, filled = b.general("value"), b.fresh_label("by_stage"), b.fresh_label("filled")
+        b.emit("mov", value, w.slot("line"))
+        b.emit("cmp", value, 0)
+        b.emit("jump_less", stage)
+        b.emit("add", value, w.field("lines"))
+        b.emit("cmp", value, w.field("height"))
+        b.emit("jump_greater", stage)
+        w.call(FillInPlace(t))
+        b.emit("jump", filled)
+        b.label(stage)
+        w.call(FillTransformed(t))
+        b.label(filled)
 
     def _copy_field(self, field: str, slot: str) -> None:
         value = self.b.general("value")

@@ -35,7 +35,8 @@ class ConvTile:
     first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches; `lagging`:
     and are stored some blocks late (see lagging). `halves`: there are blocks whose last vector is at most
     half full, and instructions for half vectors. `dense`: results of a row lie side by side. `epilogue`
-    follows the bias.
+    follows the bias. `in_place`: strips of transformed rows are filled from the image's own rows, whose
+    elements lie side by side, where all of them exist.
     """
 
     outputs: tuple[int, ...]
@@ -55,6 +56,7 @@ class ConvTile:
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         sizes = (
