@@ -14,6 +14,7 @@ from regweave.programs import (
     Loop,
     Memory,
     ProgramBuilder,
+    Step,
     Value,
     When,
     check_program,
@@ -216,7 +217,8 @@ def test_memories_must_be_given():
 
 def edited(program, at, **changes):
     steps = list(program.steps)
-    steps[at] = replace(steps[at], **changes)
+    item = steps[at]
+    steps[at] = item._replace(**changes) if isinstance(item, Step) else replace(item, **changes)
     return replace(program, steps=tuple(steps))
 
 
@@ -255,7 +257,7 @@ def test_the_verifier_knows_memories_and_bodies(program, message):
 def test_values_of_a_body_are_unknown_outside():
     program = summing()
     inside = next(item for item in program.steps if isinstance(item, Loop)).body[0]
-    store = replace(program.steps[-1], operands=(program.steps[-1].operands[0], inside.results[0]))
+    store = program.steps[-1]._replace(operands=(program.steps[-1].operands[0], inside.results[0]))
     with pytest.raises(VerificationError, match="uses %4, which no earlier step defines"):
         check_program(replace(program, steps=(*program.steps[:-1], store)))
 

@@ -13,7 +13,7 @@ from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
 from regweave.rearrangement import CoordinationMatrix, Entry, relate
 from regweave.rearrangement.bounds import lower_bound
-from regweave.rearrangement.exchange.lowering import lower_exchange
+from regweave.rearrangement.exchange.lowering import Rounds, lower_exchange
 from regweave.rearrangement.holders import nearest_holders, word_holders
 from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove
@@ -37,7 +37,8 @@ def scheduled(source, destination):
     holders = word_holders(source, problem.words.contents, source.lanes)
     asked, matrix = multicast_matrix(problem.words, problem.group, holders)
     assert check_matrix(matrix, asked, problem.group) is matrix
-    program = lower_exchange("f", problem.relation, asked, problem.group, matrix, SM_80, locals_travel=False)
+    rounds = Rounds(asked, problem.group, matrix, SM_80)
+    program = lower_exchange("f", problem.relation, rounds, locals_travel=False)
     prove(program, relation)
     return relation, matrix, program
 

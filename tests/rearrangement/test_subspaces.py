@@ -14,7 +14,7 @@ vectors = st.lists(st.integers(0, 63), max_size=5)
 
 @given(first=vectors, second=vectors)
 def test_spans_and_what_they_share(first, second):
-    inside = set(spanned(first))
+    inside = set(spanned(first).tolist())
     assert all((vector in Span(first)) == (vector in inside) for vector in range(64))
     assert set(spanned(common(first, second))) == inside & set(spanned(second))
     assert set(spanned([*first, *extend(first, second)])) == set(spanned([*first, *second]))

@@ -42,7 +42,9 @@ def find_batches(steps: Sequence[Step]) -> list[Batch]:
     kind: object = None
     for number, step in enumerate(steps):
         opcode = OPCODES[step.opcode]
-        level = 1 + max([levels.get(operand.number, 0) for operand in step.operands], default=0)
+        level = 1
+        for operand in step.operands:
+            level = max(level, levels.get(operand.number, 0) + 1)
         if opcode.effect:
             mine = (step.opcode, step.symbol, step.numbers[0]) if step.opcode in _ACCESSES else number
             last = effects[-1] if effects else None
@@ -55,7 +57,10 @@ def find_batches(steps: Sequence[Step]) -> list[Batch]:
             plain = opcode.meaning is not None or step.opcode in _PLAIN
             numbers = () if step.opcode == "word" else step.numbers
             key = (level, step.opcode, numbers) if plain else number
-            batch = batches.setdefault(key, Batch(level))
+            found = batches.get(key)
+            if found is None:
+                found = batches[key] = Batch(level)
+            batch = found
         batch.steps.append(step)
         for result in step.results:
             levels[result.number] = batch.level

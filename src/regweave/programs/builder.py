@@ -25,6 +25,9 @@ from regweave.programs.program import NO_WORDS, Array, Carried, Item, Loop, Memo
 from regweave.programs.signatures import FIXED, signature
 from regweave.programs.verifier import check_program
 
+# result types that depend on nothing
+_RESULTS = {name: opcode.results for name, opcode in OPCODES.items() if opcode.results in FIXED}
+
 
 @dataclass
 class LoopBody:
@@ -80,15 +83,15 @@ class ProgramBuilder:
         """All values of this step, defined now unless an equal step already did."""
         operands, numbers = tuple(operands), tuple(numbers)
         kind, scope = OPCODES[opcode], self._scopes[-1]
-        key = opcode, symbol, numbers, *[operand.number for operand in operands]
+        key = opcode, symbol, numbers, operands
         if not kind.effect:
             for outer in self._scopes:
                 found = outer.known.get(key)
                 if found is not None:
                     return found
             scope = self._home(operands)
-        types = kind.results
-        if types not in FIXED:
+        types = _RESULTS.get(opcode)
+        if types is None:
             types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
         results = tuple([self._value(each, scope) for each in types])
         scope.items.append(Step(opcode, operands, numbers, results, symbol))

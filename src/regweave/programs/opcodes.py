@@ -68,8 +68,8 @@ class Opcode:
 
     def takes(self, count: int) -> bool:
         """Whether a step can have so many numbers: the last may stand for one or more (`place...`)."""
-        last = self.numbers[-1:]
-        return count >= len(self.numbers) if last and last[0].endswith("...") else count == len(self.numbers)
+        more = count > len(self.numbers) > 0 and self.numbers[-1].endswith("...")
+        return count == len(self.numbers) or more
 
 
 def _shift_amount(amount: NDArray[Any]) -> NDArray[Any]:

@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from regweave.machines.gpu import MatrixInstruction
 from regweave.programs.opcodes import OPCODES
@@ -35,8 +37,7 @@ TYPES = ("f32", "b32", "predicate")
 SPACES = ("global", "shared")
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """What a step defined: its number, unique in the program, and its type."""
 
     number: int
@@ -72,8 +73,7 @@ class Memory:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One step: an opcode on `operands`, with numbers known beforehand, defining `results`.
 
     `symbol` names what else it works on: a memory, a matrix instruction, or a barrier's scope.
@@ -158,7 +158,11 @@ class Program:
 
     def memory(self, name: str) -> Memory | None:
         """The memory called `name`."""
-        return next((memory for memory in self.memories if memory.name == name), None)
+        return self._memories.get(name)
+
+    @cached_property
+    def _memories(self) -> dict[str, Memory]:
+        return {memory.name: memory for memory in reversed(self.memories)}
 
     def instruction(self, name: str) -> MatrixInstruction | None:
         """The matrix instruction called `name`."""
@@ -171,8 +175,11 @@ class Program:
     def count(self) -> Counter[str]:
         """How many steps use each resource (`shuffle`, `select`, ...) in a run; free ones are left out."""
         counts: Counter[str] = Counter()
+        opcodes: Counter[str] = Counter()
         for step, times in self.walk():
-            counts[OPCODES[step.opcode].resource] += times
+            opcodes[step.opcode] += times
+        for opcode, times in opcodes.items():
+            counts[OPCODES[opcode].resource] += times
         del counts["free"]
         return counts
 

@@ -23,9 +23,18 @@ FIXED = frozenset(
     if set(types) <= set(TYPES)
 )
 
+_KNOWN = {
+    name: (opcode.operands, opcode.results)
+    for name, opcode in OPCODES.items()
+    if {opcode.operands, opcode.results} <= FIXED
+}
+
 
 def signature(step: Step, program: Program) -> tuple[Types, Types]:
     """Operand types and result types of a step whose opcode, numbers and symbol are known to be right."""
+    known = _KNOWN.get(step.opcode)
+    if known is not None:
+        return known
     opcode = OPCODES[step.opcode]
     return _expanded(opcode.operands, step, program), _expanded(opcode.results, step, program)
 

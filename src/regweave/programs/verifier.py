@@ -158,7 +158,8 @@ class _Check:
             return f"has {len(step.numbers)} numbers, not {len(opcode.numbers)}"
         if opcode.collective and parted:
             return "is taken by all lanes together, but stands where lanes may have parted"
-        return self.symbol_fault(opcode, step) or self.number_fault(opcode, step)
+        fault = self.symbol_fault(opcode, step) if opcode.symbol or step.symbol else None
+        return fault or (self.number_fault(opcode, step) if opcode.numbers or opcode.collective else None)
 
     def symbol_fault(self, opcode: Opcode, step: Step) -> str | None:
         """What is wrong with the name that a step gives."""
@@ -181,18 +182,20 @@ class _Check:
 
     def number_fault(self, opcode: Opcode, step: Step) -> str | None:
         """What is wrong with a step's numbers."""
-        if not (opcode.numbers or opcode.collective):
-            return None
-        program = self.program
-        if opcode.name == "word" and not 0 <= step.numbers[0] < program.source.words:
-            return f"reads {program.source.name}[{step.numbers[0]}] of {program.source.words} words"
-        if opcode.name == "shuffle" and (step.numbers[0] < 1 or program.lanes % step.numbers[0]):
+        program, name = self.program, opcode.name
+        if name == "word":
+            inside = 0 <= step.numbers[0] < program.source.words
+            return None if inside else (
+                f"reads {program.source.name}[{step.numbers[0]}] of {program.source.words} words"
+            )  # fmt: skip
+        if name in ("constant", "test"):
+            inside = 0 <= step.numbers[0] < 1 << 32
+            return None if inside else f"has the number {step.numbers[0]}, which is no 32-bit word"
+        if name == "shuffle" and (step.numbers[0] < 1 or program.lanes % step.numbers[0]):
             return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
-        if opcode.name in ("constant", "test") and not 0 <= step.numbers[0] < 1 << 32:
-            return f"has the number {step.numbers[0]}, which is no 32-bit word"
         if opcode.symbol in SPACES:
             return self.access_fault(step)
-        return move_fault(opcode.name, step.numbers, program.lanes)
+        return move_fault(name, step.numbers, program.lanes)
 
     def access_fault(self, step: Step) -> str | None:
         """What is wrong with a memory access as far as its address is known."""

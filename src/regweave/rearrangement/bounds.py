@@ -32,16 +32,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def one_hop_minimum(relation: Relation) -> int:
-    """Rounds that no exchange without relays can undercut, each element taken from its nearest holder."""
-    lanes, elements = relation.lanes, relation.destination.elements
+def one_hop_minimum(relation: Relation, *, local: bool = False) -> int:
+    """Rounds that no exchange without relays can undercut, each element taken from its nearest holder.
+
+    With `local`, what a lane has takes rounds too.
+    """
+    lanes, table = relation.lanes, relation.destination.table
     owner = np.arange(lanes)[:, None]
-    # by element, so that one which a lane needs in several slots is taken once
-    taken = np.broadcast_to(owner, (lanes, elements)).copy()
-    np.put_along_axis(taken, relation.destination.table, relation.peers, axis=1)
-    remote = taken != owner
-    pairs = (owner * lanes + taken)[remote]
-    counts = np.bincount(pairs, minlength=lanes * lanes).reshape(lanes, lanes)
+    pairs = owner * lanes + relation.peers
+    wanted = np.full(table.shape, fill_value=True) if local else relation.peers != owner
+    if not relation.destination.bijective:
+        # an element which a lane needs in several slots is taken once
+        _, first = np.unique(owner * relation.destination.elements + table, return_index=True)
+        once = np.zeros(table.size, dtype=bool)
+        once[first] = True
+        wanted &= once.reshape(table.shape)
+    counts = np.bincount(pairs[wanted], minlength=lanes * lanes).reshape(lanes, lanes)
     return int((-(-counts * _bits(relation) // REGISTER_BITS)).sum(axis=1).max())
 
 

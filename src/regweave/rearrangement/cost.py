@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from regweave.machines.gpu import StepCosts
-from regweave.programs import OPCODES, Program
+from regweave.programs import OPCODES, Program, Value
 from regweave.programs.signatures import words_of
 
 _RESOURCES = {
@@ -85,8 +85,12 @@ NO_COST = Cost()
 def cost_of(program: Program, moves: int = 0) -> Cost:
     """The cost of a program plus `moves` register copies that the operand's tuples force."""
     count = program.count()
-    constants = {step.operands[0] for step, _ in program.walk() if step.opcode == "rotate_right"}
     counts = {name: count[resource] for name, resource in _RESOURCES.items()}
+    constants, words = set[Value](), 0
+    for step, _ in program.walk() if count["shared_store"] or counts["logic"] else ():
+        if step.opcode == "rotate_right":
+            constants.add(step.operands[0])
+        elif OPCODES[step.opcode].symbol == "shared":
+            words += words_of(step)
     counts["moves"] += moves + len(constants)  # a packed look-up constant lies in a register of its own
-    accesses = (step for step, _ in program.walk() if OPCODES[step.opcode].symbol == "shared")
-    return Cost(**counts, shared_words=sum(words_of(step) for step in accesses))
+    return Cost(**counts, shared_words=words)

@@ -1,11 +1,11 @@
 """What could carry a request out, each written as a program only when somebody needs it.
 
 A program of many registers takes longer to write than to rule out: a tf32 seam of 16 x 32 elements takes 16
-exchanges and 16 selects at least, and 14 instructions through shared memory. So every offer has a cost that
-none of its candidates can undercut, and who looks for the cheapest writes those that can still win:
+exchanges and 16 selects at least, and 14 instructions through shared memory. So every offer has bounds, costs
+that none of its candidates can undercut, and who looks for the cheapest writes those that can still win:
 
-    >>> [(offer.strategy, offer.least.instructions) for offer in offers.all]
-    [('identity', 0), ('fold', 0), ('swap', 0), ('exchange', 32), ..., ('shared', 11), ('refuse', 0)]
+    >>> [(offer.strategy, [bound(100).instructions for bound in offer.bounds]) for offer in offers.all]
+    [('identity', []), ('fold', [0]), ('swap', []), ('exchange', [32, 48, 48]), ..., ('shared', [11, 14])]
 
 What every way must do at least: convert every element once; bring a lane what it lacks, a word at a time;
 choose, for each register that lanes fill from different ones, which it is; and in shared memory store and
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.rearrangement.bounds import one_hop_minimum
 from regweave.rearrangement.candidates import Candidate, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import NO_COST, Cost
@@ -32,7 +33,7 @@ from regweave.rearrangement.picks.picking import pick_candidate
 from regweave.rearrangement.problem import Problem, find_problem
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
-from regweave.rearrangement.shared.forms import FORMS, shared_candidate
+from regweave.rearrangement.shared.forms import FORMS, SharedWay
 from regweave.rearrangement.steps.stepwise import StepWay, distinct, find_step_ways
 from regweave.rearrangement.swap import FORMS as SWAPS
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ACCESS_BITS, _WORD_BITS = 128, 32
+# instructions of what does not apply
+_ENDLESS = 1 << 40
 # barriers of shared memory's forms, at least
 _BARRIERS: dict[str, int] = dict(zip(FORMS, (1, 3, 0), strict=True))
 
@@ -48,22 +51,18 @@ _BARRIERS: dict[str, int] = dict(zip(FORMS, (1, 3, 0), strict=True))
 class Offer:
     """Candidates of one strategy, of one form or of several written together.
 
-    `bound` computes what none of them undercuts; without it that is nothing. Each of `closer` does so with
-    more work than the one before, as far as that is at most so many instructions.
+    Each of `bounds` computes what none of them undercuts, with more work than the one before, as far as that
+    is at most so many instructions: one that says more may have more to say. Who has begun goes `to_the_end`
+    where the first bound says little, and the others are best compared with what comes of it.
     `listed` gives those that a person is shown, where these are not all.
     """
 
     strategy: str
     forms: tuple[str | None, ...]
     write: Callable[[], tuple[Candidate, ...]]
-    bound: Callable[[], Cost] | None = None
-    closer: tuple[Callable[[int], Cost], ...] = ()
+    bounds: tuple[Callable[[int], Cost], ...] = ()
     listed: Callable[[], tuple[Candidate, ...]] | None = None
-
-    @cached_property
-    def least(self) -> Cost:
-        """Instructions that each of the candidates takes at least."""
-        return NO_COST if self.bound is None else self.bound()
+    to_the_end: bool = False
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -103,7 +102,13 @@ class Offers:
         refuse = Candidate("refuse", None, "kept apart: the result goes through memory")
         return (
             Offer("identity", (None,), lambda: (identity_candidate(request, relation),)),
-            Offer("fold", FOLDS, lambda: fold_candidates(request, relation, self._conditions, self.other)),
+            Offer(
+                "fold",
+                FOLDS,
+                lambda: fold_candidates(request, relation, self._conditions, self.other),
+                # the other operand's load may become cheaper
+                () if self.other is not None else (lambda most: Cost(converts=_converts(relation)),),
+            ),
             Offer("swap", SWAPS, self._swaps),
             self._in_rounds("direct", 0),
             self._in_rounds("lean", 1),
@@ -134,14 +139,17 @@ class Offers:
         return find_ways(self._request, self.problem)
 
     def _in_rounds(self, form: str, number: int) -> Offer:
+        def converted(cost: Cost) -> Cost:
+            return replace(cost, converts=_converts(self._relation))
+
         return Offer(
             "exchange",
             (form,),
             lambda: (self._rounds[number].candidate,),
-            lambda: self._least_hops,
             (
-                lambda most: replace(self._rounds[number].least, converts=_converts(self._relation)),
-                lambda most: replace(self._rounds[number].nearer(), converts=_converts(self._relation)),
+                lambda most: self._least_hops(direct=form == "direct"),
+                lambda most: converted(self._rounds[number].least()),
+                lambda most: converted(self._rounds[number].nearer()),
             ),
         )
 
@@ -155,8 +163,7 @@ class Offers:
             "exchange",
             ("steps",),
             lambda: self._steps[number].candidates if number < len(self._steps) else (),
-            self._least_steps,
-            (lambda most: self._least_way(number, most),),
+            (lambda most: self._least_steps, lambda most: self._least_way(number, most)),
             listed,
         )
 
@@ -175,12 +182,22 @@ class Offers:
         return distinct([candidate for way in ways for candidate in way.candidates])
 
     def _shared(self, form: str) -> Offer:
-        request, relation = self._request, self._relation.in_words
+        way = SharedWay(self._request, self._relation.in_words, form)
+
+        def passage(most: int) -> Cost:
+            least = way.least()
+            converts = _converts(self._relation)
+            return Cost(logic=_ENDLESS) if least is None else replace(least, converts=converts)
+
         return Offer(
             "shared",
             (form,),
-            lambda: (shared_candidate(request, relation, form),),
-            lambda: replace(self._least_accesses, barriers=_BARRIERS[form]),
+            lambda: (way.candidate(),),
+            (
+                lambda most: replace(self._least_accesses, barriers=_BARRIERS[form]),
+                passage,
+            ),
+            to_the_end=True,
         )
 
     @cached_property
@@ -195,13 +212,15 @@ class Offers:
         return Cost(logic=1, shared_stores=stores, shared_loads=loads, converts=_converts(relation),
                     shared_words=stores + loads)  # fmt: skip
 
-    @cached_property
-    def _least_hops(self) -> Cost:
+    def _least_hops(self, *, direct: bool) -> Cost:
         """Of an exchange in rounds."""
         relation = self._relation.in_words
-        choices = _choices(relation) if relation.replicated is None else 0
-        return replace(self._least_steps(), selects=choices)
+        if relation.replicated is not None:
+            return self._least_steps
+        hops = one_hop_minimum(relation, local=direct)
+        return replace(self._least_steps, exchanges=hops, selects=_choices(relation))
 
+    @cached_property
     def _least_steps(self) -> Cost:
         """Of any exchange; fused instructions choose too."""
         relation = self._relation.in_words

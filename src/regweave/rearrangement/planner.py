@@ -11,9 +11,9 @@ leave.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.layouts import Layout
@@ -51,7 +51,11 @@ STRATEGIES: dict[str, tuple[tuple[str, str | None], ...]] = {
 }
 
 SWAPS = ("swap", *SWAP_FORMS)
-_NOTHING = 0, False, 0
+# instructions, whether through memory, issue slots
+_Price = tuple[int, bool, int]
+_NOTHING: _Price = (0, False, 0)
+# instructions up to which the first bounds are looked for
+_FEW = 32
 
 
 def rearrange(
@@ -129,33 +133,35 @@ def _choose(offers: Offers, strategy: str, relation: Relation, machine: WarpMach
 def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
     """The cheapest that applies; what cannot be it is not written.
 
-    An exchange that exchanges nothing renames registers as the identity does, and gives way to it: only
-    there are the copies counted that aligned operand tuples force.
+    Of all offers that with the lowest known bound is looked at more closely, and written at last. An exchange
+    that exchanges nothing renames registers as the identity does, and gives way to it: only there are the
+    copies counted that aligned operand tuples force.
     """
-    best: tuple[tuple[int, bool, int], int, Candidate] | None = None
+    best: tuple[_Price, int, Candidate] | None = None
     same = any(
         found.applies for offer in offers.all if offer.strategy == "identity" for found in offer.candidates
     )
-    numbered = [(place, offer) for place, offer in enumerate(offers.all) if offer.strategy != "refuse"]
-    for bounded in (False, True):
-        if best is not None and best[0] == _NOTHING:
-            break
-        some = [(place, offer) for place, offer in numbered if (offer.bound is not None) == bounded]
-        limits = [(_price(offer.strategy, offer.least, machine), place, offer) for place, offer in some]
-        for least, place, offer in sorted(limits, key=itemgetter(0, 1)):
-            if best is not None and (least, place) > best[:2]:
+    # when an offer's turn comes, what none of its candidates undercuts, its place, how many bounds are known
+    waiting = [
+        (_NOTHING, _NOTHING, place, 0) for place, offer in enumerate(offers.all) if offer.strategy != "refuse"
+    ]
+    while waiting:
+        turn, least, place, known = heapq.heappop(waiting)
+        if best is not None and (least, place) > best[:2]:
+            continue
+        offer = offers.all[place]
+        if known < len(offer.bounds):
+            most = best[0][0] if best is not None else max(_FEW, 2 * least[0])
+            found = max(least, _price(offer.strategy, offer.bounds[known](most), machine))
+            turn = turn if known and offer.to_the_end else found
+            heapq.heappush(waiting, (turn, found, place, known + (found[0] <= most)))
+            continue
+        for candidate in offer.candidates:
+            if same and candidate.strategy == "exchange" and not candidate.cost.exchanges:
                 continue
-            if best is not None:
-                most = best[0][0]
-                closer = (_price(offer.strategy, bound(most), machine) for bound in offer.closer)
-                if any((price, place) > best[:2] for price in closer):
-                    continue
-            for candidate in offer.candidates:
-                if same and candidate.strategy == "exchange" and not candidate.cost.exchanges:
-                    continue
-                price = _price(candidate.strategy, candidate.cost, machine)
-                if candidate.applies and (best is None or (price, place) < best[:2]):
-                    best = price, place, candidate
+            price = _price(candidate.strategy, candidate.cost, machine)
+            if candidate.applies and (best is None or (price, place) < best[:2]):
+                best = price, place, candidate
     if best is None:
         # the whole warp through shared memory could do the most
         last = next(candidate for candidate in offers.candidates if candidate.strategy == "shared")
@@ -170,6 +176,6 @@ def _hops(candidate: Candidate) -> int:
     return candidate.cost.exchanges - fused
 
 
-def _price(strategy: str, cost: Cost, machine: WarpMachine) -> tuple[int, bool, int]:
+def _price(strategy: str, cost: Cost, machine: WarpMachine) -> _Price:
     """Instructions, then those without memory first, then issue slots."""
     return cost.instructions, strategy == "shared", cost.slots(machine.costs)

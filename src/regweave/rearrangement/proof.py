@@ -36,7 +36,9 @@ def prove_candidate(candidate: Candidate, relation: Relation) -> None:
     if candidate.program is None:
         return
     fold, relation = candidate.fold, candidate.relation or relation
-    holds = None if fold is None else in_words(fold.destination(relation.destination))
+    holds = None
+    if fold is not None and not fold.trivial:
+        holds = in_words(fold.destination(relation.destination))
     prove(candidate.program, relation.in_words, holds)
 
 

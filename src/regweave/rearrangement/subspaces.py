@@ -13,6 +13,12 @@ dozen numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Span:
@@ -102,9 +108,9 @@ def coordinates(basis: Sequence[int]) -> list[int]:
     return found
 
 
-def spanned(values: Sequence[int]) -> list[int]:
+def spanned(values: Sequence[int]) -> NDArray[np.int64]:
     """The xor of every subset of `values`: entry number e has those whose bits are set in e."""
-    found = [0]
-    for value in values:
-        found += [entry ^ value for entry in found]
+    found = np.zeros(1 << len(values), dtype=np.int64)
+    for bit, value in enumerate(values):
+        found[1 << bit : 2 << bit] = found[: 1 << bit] ^ value
     return found

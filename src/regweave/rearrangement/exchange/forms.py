@@ -7,14 +7,14 @@ by schedule/linear_travel.py and schedule/packed_travel.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from regweave.programs import Program
 from regweave.rearrangement.candidates import Candidate, function_name
 from regweave.rearrangement.cost import Cost, cost_of
-from regweave.rearrangement.exchange.lowering import lower_exchange
+from regweave.rearrangement.exchange.lowering import Rounds, lower_exchange
 from regweave.rearrangement.exchange.lowering_parts import lower_travel
 from regweave.rearrangement.holders import word_holders
 from regweave.rearrangement.parts import Parts, parts_of_words, restricted
@@ -39,14 +39,15 @@ _FEW, _LARGE = 256, 2048
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """An exchange in rounds whose program is written by `write`, and takes `least` instructions at least.
+    """An exchange in rounds whose program is written by `write`.
 
-    `nearer` says the same with more work, once it is known how words are put together.
+    It takes as many instructions as `least` says, at least; `nearer` says the same with more work, once it is
+    known how words are chosen and put together.
     """
 
-    least: Cost
-    write: Callable[[], Candidate]
+    least: Callable[[], Cost]
     nearer: Callable[[], Cost]
+    write: Callable[[], Candidate]
 
     @cached_property
     def candidate(self) -> Candidate:
@@ -65,51 +66,61 @@ def find_ways(request: Request, problem: Problem | str) -> tuple[Way, Way]:
     if "shuffle" not in request.machine.exchanges:
         problem = f"{request.machine.name} has no exchange by an index of the lane"
     if isinstance(problem, str):
-        return _written(Candidate("exchange", "direct", problem), Candidate("exchange", "lean", problem))
+        return _none("direct", problem), _none("lean", problem)
     words, group = problem.words, problem.group
     once = request.source.bijective and request.destination.bijective
     if words is not None and not (once and len(group.lanes) * len(group.registers) > _MANY_WORDS):
-        return _written(*_of_words(request, problem, words))
+        return _of_words(request, problem, words)
     if words is not None:
         return _of_parts(request, problem, parts_of_words(words.peers, words.words, words.contents))
     assert problem.parts is not None
     return _of_parts(request, problem, problem.parts)
 
 
-def _written(direct: Candidate, lean: Candidate) -> tuple[Way, Way]:
-    return (
-        Way(direct.cost, lambda: direct, lambda: direct.cost),
-        Way(lean.cost, lambda: lean, lambda: lean.cost),
-    )
+def _none(form: str, reason: str) -> Way:
+    return Way(Cost, Cost, lambda: Candidate("exchange", form, reason))
 
 
-def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Candidate, Candidate]:
-    group = problem.group
+def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Way, Way]:
+    group, machine = problem.group, request.machine
     coloured = coloured_matrix(words, group, remote_only=False)
+    # the matrices often agree
     matrices = [matrix for matrix in (linear_matrix(words, group), coloured) if matrix is not None]
-    # the matrices often agree, and each then needs to be written as a program only once
-    matrices = list(dict.fromkeys(matrices))
-
-    def lowered(matrix: CoordinationMatrix, form: str, asked: Words = words) -> Program:
-        check_matrix(matrix, asked, group)
-        name = function_name(request.source, request.destination, form)
-        machine, direct = request.machine, form == "direct"
-        return lower_exchange(name, problem.relation, asked, group, matrix, machine, locals_travel=direct)
-
-    direct = [(matrix, lowered(matrix, "direct")) for matrix in matrices]
-    lean = []
-    for matrix, program in direct:
-        shorter = without_local_rounds(matrix)
-        same = shorter.rounds == matrix.rounds
-        lean.append((shorter, _renamed(program, request) if same else lowered(matrix, "lean")))
+    direct = [Rounds(words, group, matrix, machine) for matrix in dict.fromkeys(matrices)]
+    lean = list(direct)
     remote = coloured_matrix(words, group, remote_only=True)
     if remote not in matrices:
-        lean.append((remote, lowered(remote, "lean")))
+        lean.append(Rounds(words, group, remote, machine))
     if problem.relation.replicated is not None:
         holders = word_holders(problem.relation.source, words.contents, words.lanes)
         asked, shared = multicast_matrix(words, group, holders)
-        lean.append((shared, lowered(shared, "lean", asked)))
-    return _cheapest(request, "direct", direct), _cheapest(request, "lean", lean)
+        lean.append(Rounds(asked, group, shared, machine))
+
+    @cache
+    def lowered(rounds: Rounds, form: str) -> Program:
+        if form == "lean" and rounds in direct and rounds.matrix.exchanges == rounds.matrix.rounds:
+            return _renamed(lowered(rounds, "direct"), request)
+        check_matrix(rounds.matrix, rounds.words, group)
+        name = function_name(request.source, request.destination, form)
+        return lower_exchange(name, problem.relation, rounds, locals_travel=form == "direct")
+
+    def way(form: str, some: list[Rounds]) -> Way:
+        def exchanges(rounds: Rounds) -> int:
+            return (rounds.matrix.rounds if form == "direct" else rounds.matrix.exchanges) * rounds.copies
+
+        def written() -> Candidate:
+            ways = [(rounds.matrix, lowered(rounds, form)) for rounds in some]
+            if form == "lean":  # the words of local rounds stay
+                ways = [(without_local_rounds(matrix), program) for matrix, program in ways]
+            return _cheapest(request, form, ways)
+
+        return Way(
+            lambda: _together([(exchanges(rounds), 0) for rounds in some]),
+            lambda: _together([(exchanges(rounds), rounds.selects) for rounds in some]),
+            written,
+        )
+
+    return way("direct", direct), way("lean", lean)
 
 
 def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Way]:
@@ -123,9 +134,23 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
     travels = [make_travel(journeys, needs, problem.group, stay=False) for journeys in ways]
     costs = request.machine.costs
 
-    def slots(travel: Travel, *, direct: bool) -> int:
-        rounds = travel.matrix.rounds if direct else travel.exchanges
-        return rounds * costs.shuffle + travel.nodes * costs.select
+    @cache
+    def some() -> list[Travel]:
+        """Also those in which words stay."""
+        # a local round of a linear schedule needs no exchange as it is, and its networks are found sooner
+        few = not linear or needs.peers.size <= _FEW
+        local = [way for way in ways if way.has_local_rounds and few]
+        found = travels + [make_travel(way, needs, problem.group, stay=True) for way in local]
+        if needs.has_local and needs.remote_words < min(travel.exchanges for travel in found):
+            remote = arranged(packed_journeys(needs, remote_only=True), needs)
+            found += [make_travel(way, needs, problem.group, stay=False) for way in remote]
+        return found
+
+    def best_of(travels: list[Travel], *, direct: bool) -> Travel:
+        def slots(travel: Travel) -> int:
+            return travel.rounds(direct=direct) * costs.shuffle + travel.nodes * costs.select
+
+        return min(travels, key=slots)
 
     def lowered(travel: Travel, form: str) -> Program:
         name = function_name(request.source, request.destination, form)
@@ -134,45 +159,42 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
             name, problem.relation, parts.contents, group, travel, machine, locals_travel=direct
         )
 
-    every = list(travels)
-    # a local round of a linear schedule needs no exchange as it is, and its networks are found sooner
-    few = not linear or needs.peers.size <= _FEW
-    local = [way for way in ways if way.has_local_rounds and few]
-    some = travels + [make_travel(way, needs, problem.group, stay=True) for way in local]
-    if needs.has_local and needs.remote_words < min(travel.exchanges for travel in some):
-        remote = arranged(packed_journeys(needs, remote_only=True), needs)
-        some += [make_travel(way, needs, problem.group, stay=False) for way in remote]
+    def written(form: str, travel: Travel) -> Candidate:
+        return _cheapest(request, form, [(travel.matrix, lowered(travel, form))])
+
+    def written_lean() -> Candidate:
+        best = best_of(some(), direct=False)
+        if best.exchanges == best.matrix.rounds and best is best_of(travels, direct=True):
+            program = direct.candidate.program
+            assert program is not None
+            return _cheapest(request, "lean", [(best.matrix, _renamed(program, request))])
+        return written("lean", best)
+
     copies = len(problem.group.register_offsets)
 
     def least(travels: list[Travel], *, direct: bool) -> Cost:
-        found = [travel.matrix.rounds if direct else travel.exchanges for travel in travels]
-        nodes = [travel.least_nodes for travel in travels]
-        total = min(map(sum, zip(found, nodes, strict=True)))
-        return Cost(exchanges=min(found) * copies, selects=(total - min(found)) * copies)
-
-    def best_of(travels: list[Travel], *, direct: bool) -> Travel:
-        return min(travels, key=lambda travel: slots(travel, direct=direct))
+        return _together([
+            (travel.rounds(direct=direct) * copies, travel.least_nodes * copies) for travel in travels
+        ])  # fmt: skip
 
     def nearer(travels: list[Travel], *, direct: bool) -> Cost:
         best = best_of(travels, direct=direct)
-        rounds = best.matrix.rounds if direct else best.exchanges
-        return Cost(exchanges=rounds * copies, selects=best.nodes * copies)
+        return _together([(best.rounds(direct=direct) * copies, best.nodes * copies)])
 
-    def written_direct() -> Candidate:
-        best = best_of(every, direct=True)
-        return _cheapest(request, "direct", [(best.matrix, lowered(best, "direct"))])
+    direct = Way(
+        lambda: least(travels, direct=True),
+        lambda: nearer(travels, direct=True),
+        lambda: written("direct", best_of(travels, direct=True)),
+    )
+    return direct, Way(
+        lambda: least(some(), direct=False), lambda: nearer(some(), direct=False), written_lean
+    )
 
-    def written_lean() -> Candidate:
-        best = best_of(some, direct=False)
-        if best.exchanges == best.matrix.rounds and best.matrix is direct.candidate.matrix:
-            assert direct.candidate.program is not None
-            program = _renamed(direct.candidate.program, request)
-        else:
-            program = lowered(best, "lean")
-        return _cheapest(request, "lean", [(best.matrix, program)])
 
-    direct = Way(least(every, direct=True), written_direct, lambda: nearer(every, direct=True))
-    return direct, Way(least(some, direct=False), written_lean, lambda: nearer(some, direct=False))
+def _together(ways: Sequence[tuple[int, int]]) -> Cost:
+    """What none of several ways undercuts, of which exchanges and choices are known."""
+    exchanges = min(way[0] for way in ways)
+    return Cost(exchanges=exchanges, selects=min(map(sum, ways)) - exchanges)
 
 
 def _renamed(program: Program, request: Request) -> Program:

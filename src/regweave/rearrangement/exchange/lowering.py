@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from regweave.errors import UnsupportedError
 from regweave.machines.gpu import WarpMachine
@@ -24,7 +25,7 @@ from regweave.rearrangement.expressions.synthesis import synthesise
 from regweave.rearrangement.folds import Fold
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.networks.assembling import assemble
-from regweave.rearrangement.networks.selects import choose
+from regweave.rearrangement.networks.selects import SelectNetwork, choose
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix
 from regweave.rearrangement.words import Words
@@ -71,36 +72,58 @@ def find_indexing(matrix: CoordinationMatrix, group: Group, machine: WarpMachine
     return Indexing(width, tuple(known), tuple(moves))
 
 
-def lower_exchange(
-    name: str,
-    relation: Relation,
-    words: Words,
-    group: Group,
-    matrix: CoordinationMatrix,
-    machine: WarpMachine,
-    *,
-    locals_travel: bool,
-) -> Program:
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """The rounds of a matrix by which the words of a group travel, with what they need of a machine."""
+
+    words: Words
+    group: Group
+    matrix: CoordinationMatrix
+    machine: WarpMachine
+
+    @cached_property
+    def offering(self) -> SelectNetwork:
+        """What is offered in each round, of the group's words."""
+        offered = _offered(self.matrix, self.group, self.machine)
+        return choose(offered, len(self.group.registers), self.machine.costs)
+
+    @cached_property
+    def keeping(self) -> SelectNetwork:
+        """What becomes each register of the group, of what the rounds bring and of its own words."""
+        kept = _kept(self.matrix, self.group, self.machine)
+        return choose(kept, self.matrix.rounds + len(self.group.registers), self.machine.costs)
+
+    @property
+    def copies(self) -> int:
+        """Copies of the group in a lane."""
+        return len(self.group.register_offsets)
+
+    @property
+    def selects(self) -> int:
+        """Selects in all copies."""
+        return (len(self.offering.nodes) + len(self.keeping.nodes)) * self.copies
+
+
+def lower_exchange(name: str, relation: Relation, rounds: Rounds, *, locals_travel: bool) -> Program:
     """The program of one exchange: every round one shuffle, every choice selects, no memory.
 
     Unless `locals_travel`, a round in which every lane takes from itself needs no shuffle: what would be
     offered is kept.
     """
+    words, group, matrix, machine = rounds.words, rounds.group, rounds.matrix, rounds.machine
     builder = program_builder(name, relation, relation.destination.registers, machine)
     indexing = find_indexing(matrix, group, machine)
-    offering = choose(_offered(matrix, group, machine), len(group.registers), machine.costs)
-    keeping = choose(_kept(matrix, group, machine), matrix.rounds + len(group.registers), machine.costs)
     results: dict[int, Value] = {}
     for offset in group.register_offsets:
         own = [
             word_value(builder, relation, words.contents[register + offset]) for register in group.registers
         ]
-        offers = offering.lower(builder, own)
+        offers = rounds.offering.lower(builder, own)
         taken = [
             indexing.take(builder, offer, number) if locals_travel or not matrix.is_local(number) else offer
             for number, offer in enumerate(offers)
         ]
-        kept = keeping.lower(builder, [*taken, *own])
+        kept = rounds.keeping.lower(builder, [*taken, *own])
         results.update(
             {register + offset: value for register, value in zip(group.registers, kept, strict=True)}
         )

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.rearrangement.networks.search import ANY, Network, Node, find_network
-from regweave.rearrangement.schedule.linear import apply_maps
 from regweave.rearrangement.steps.bit_steps import combined
 from regweave.rearrangement.subspaces import coordinates, extend, reduced, spanned
 
@@ -74,7 +73,7 @@ class _Map:
 
     def table(self) -> NDArray[np.int64]:
         """`[outputs, lanes, pieces]`: the input piece that each takes, the input's number in the low bits."""
-        outputs, lanes, pieces = (_spread(columns) for columns in (self.outputs, self.lanes, self.pieces))
+        outputs, lanes, pieces = (spanned(columns) for columns in (self.outputs, self.lanes, self.pieces))
         return outputs[:, None, None] ^ lanes[:, None] ^ pieces ^ self.constant
 
 
@@ -182,7 +181,7 @@ def _layers(target: _Map, wanted: frozenset[int]) -> list[tuple[_Layer, frozense
     bits, drawn = len(target.outputs), target.drawn
     inverse = tuple(coordinates((*target.outputs, *target.pieces)))
     found: list[tuple[tuple[int, ...], _Layer, frozenset[int]]] = []
-    sums = spanned(drawn)[1:] if len(drawn) <= _MOST_DIMENSIONS else reduced(drawn)
+    sums = spanned(drawn)[1:].tolist() if len(drawn) <= _MOST_DIMENSIONS else reduced(drawn)
     for moved, place in product(sums, range(1 << len(target.pieces))):
         step = moved | place << bits
         move = combined(inverse, step)
@@ -270,8 +269,3 @@ class _Builder:
 def _masked(picks: NDArray[np.int64], used: int) -> NDArray[np.int64]:
     """Picks of the places within a mask; the others do not matter."""
     return np.where(np.arange(picks.shape[1]) & ~used, ANY, picks)
-
-
-def _spread(columns: tuple[int, ...]) -> NDArray[np.int64]:
-    """The sum of the columns for every number whose bits choose them."""
-    return apply_maps(np.array([columns], dtype=np.int64).reshape(1, -1))[0]

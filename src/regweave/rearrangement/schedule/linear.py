@@ -25,6 +25,7 @@ import numpy as np
 from regweave.rearrangement.group import Group
 from regweave.rearrangement.schedule.edges import group_edges, matrix_of
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix
+from regweave.rearrangement.subspaces import spanned
 from regweave.rearrangement.words import Words
 
 if TYPE_CHECKING:
@@ -73,15 +74,17 @@ def maps_to_try(lane_bits: int, registers: int, forgotten: int | None = None) ->
     if len(images) ** lane_bits <= most:
         every = list(product(images, repeat=lane_bits))
         return np.array(every, dtype=np.int64).reshape(len(every), lane_bits)
-    counts = range((_FEW_BITS if forgotten is None else forgotten) + 1)
-    chosen = (
-        dict(zip(bits, places, strict=True))
-        for count in counts
-        for bits in combinations(range(lane_bits), count)
-        for places in product(images[1:], repeat=count)
-    )
-    few = [[pairs.get(bit, 0) for bit in range(lane_bits)] for pairs in islice(chosen, 4 * most)]
-    return np.array(few, dtype=np.int64).reshape(len(few), lane_bits)
+    few: list[NDArray[np.int64]] = []
+    left = 4 * most
+    for count in range((_FEW_BITS if forgotten is None else forgotten) + 1):
+        chosen = list(product(images[1:], repeat=count))
+        places = np.array(chosen, dtype=np.int64).reshape(len(chosen), count)
+        for bits in islice(combinations(range(lane_bits), count), -(-left // len(places))):
+            some = np.zeros((min(len(places), left), lane_bits), dtype=np.int64)
+            some[:, list(bits)] = places[:left]
+            few.append(some)
+            left -= len(some)
+    return np.concatenate(few)
 
 
 def apply_maps(images: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -104,6 +107,6 @@ def is_linear(table: NDArray[np.int64]) -> bool:
         return False
     sizes = [size.bit_length() - 1 for size in table.shape]
     start = table[0, 0]
-    rows = apply_maps(np.array([[table[1 << bit, 0] ^ start for bit in range(sizes[0])]], dtype=np.int64))
-    columns = apply_maps(np.array([[table[0, 1 << bit] ^ start for bit in range(sizes[1])]], dtype=np.int64))
-    return bool(np.array_equal(rows[0][:, None] ^ columns[0][None, :] ^ start, table))
+    rows = spanned([int(table[1 << bit, 0] ^ start) for bit in range(sizes[0])])
+    columns = spanned([int(table[0, 1 << bit] ^ start) for bit in range(sizes[1])])
+    return bool(np.array_equal(rows[:, None] ^ columns ^ start, table))

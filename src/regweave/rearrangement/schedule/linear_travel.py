@@ -36,13 +36,16 @@ _MOST_SPACES_SEARCHED = 8
 
 @dataclass(frozen=True, eq=False)
 class _Way:
-    """One space B with one phi, its estimated permutes, and whether one of its rounds is local."""
+    """One space B with one phi, its estimated permutes, and whether one of its rounds is local.
+
+    `images` are those of the lane bits under phi.
+    """
 
     permutes: int
     bits: int
     local: bool
     number_of: NDArray[np.int64]
-    shifts: NDArray[np.int64]
+    images: NDArray[np.int64]
 
 
 def linear_journeys(needs: Needs) -> tuple[Journeys, ...]:
@@ -105,33 +108,46 @@ def _numbering(size: int, space: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def _ways(needs: Needs, space: tuple[int, ...]) -> Iterator[_Way]:
-    lanes, size = needs.lanes, needs.per_word
+    size = needs.per_word
     number_of = _numbering(needs.peers.shape[1], space)
     count = int(number_of.max()) + 1
     part_of = np.argsort(number_of, kind="stable")[:: len(space)]  # the least part of each number
-    lane_bits = lanes.bit_length() - 1
+    lane_bits = needs.lanes.bit_length() - 1
     forgotten = lane_bits - (len(np.unique(needs.peers[:, 0])).bit_length() - 1)
     maps = np.concatenate([_solved(needs, part_of), maps_to_try(lane_bits, count, forgotten)])
-    shifts = apply_maps(maps)
-    every = np.arange(lanes)
-    asked = needs.peers[every, part_of[shifts]]
-    valid = np.flatnonzero(_distinct(asked) == lanes)
+    # all is linear: what a lane bit adds is what it flips in lane 0, and what its image flips there
+    units = 1 << np.arange(lane_bits)
+    flips = (needs.peers[0, part_of] ^ needs.peers[0, 0])[maps]
+    asked = (needs.peers[units, 0] ^ needs.peers[0, 0]) ^ flips
+    valid = np.flatnonzero(_ranks(asked) == lane_bits)
     if not valid.size:
         return
-    shifts, asked = shifts[valid], asked[valid]
-    parts = part_of[shifts][:, :, None] ^ np.array(space)
-    words = needs.own[every[:, None], parts].reshape(len(valid), -1) // size
-    rounds = (shifts[:, :, None] ^ number_of[:size]).reshape(len(valid), -1)
-    # both counts are powers of two, and their logarithms are permutes per word
-    permutes = count * np.log2(_distinct(words)) + needs.registers * np.log2(_distinct(rounds))
-    offsets = asked ^ every
-    reached = np.isin(offsets[:, 0], needs.peers[0] ^ needs.peers[0, 0])
-    local = (offsets == offsets[:, :1]).all(axis=1) & reached
-    bits = np.bitwise_count(maps[valid]).sum(axis=1)
+    maps, asked = maps[valid], asked[valid]
+    start = needs.own[0, 0]
+    of_lane = needs.own[units, 0] ^ start
+    of_space = np.broadcast_to(needs.own[0, list(space)] ^ start, (len(maps), len(space)))
+    words = np.concatenate([of_lane ^ (needs.own[0, part_of] ^ start)[maps], of_space], axis=1) // size
+    together = np.broadcast_to(number_of[:size], (len(maps), size))
+    rounds = np.concatenate([maps, together], axis=1)
+    # how many different ones there are: powers of two, and their logarithms are permutes per word
+    permutes = count * _ranks(words) + needs.registers * _ranks(rounds)
+    # a round is local if lanes ask what differs from them by a constant, and lane 0 asks itself in some round
+    local = (asked == units).all(axis=1) & bool((needs.peers[0] == 0).any())
+    bits = np.bitwise_count(maps).sum(axis=1)
     for wanted in (np.ones_like(local), local):
         if wanted.any():
-            at = int(np.where(wanted, permutes * 64 + bits, np.inf).argmin())
-            yield _Way(int(permutes[at]), int(bits[at]), bool(local[at]), number_of, shifts[at])
+            at = int(np.where(wanted, permutes * 64 + bits, np.iinfo(np.int64).max).argmin())
+            yield _Way(int(permutes[at]), int(bits[at]), bool(local[at]), number_of, maps[at])
+
+
+def _ranks(vectors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The dimensions of the spans of rows of vectors over bits."""
+    left, ranks = vectors.copy(), np.zeros(len(vectors), dtype=np.int64)
+    for number in range(vectors.shape[1]):
+        pivot = left[:, number : number + 1].copy()
+        ranks += pivot[:, 0] != 0
+        left ^= np.where(left & pivot & -pivot, pivot, 0)
+    return ranks
 
 
 def _solved(needs: Needs, part_of: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -163,12 +179,6 @@ def _solved(needs: Needs, part_of: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(maps, dtype=np.int64).reshape(len(maps), len(lane_bits))
 
 
-def _distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many different values below 64 each row has."""
-    present = np.bitwise_or.reduce(np.uint64(1) << rows.astype(np.uint64), axis=1)
-    return np.bitwise_count(present).astype(np.int64)
-
-
 def _journeys(needs: Needs, way: _Way) -> Journeys:
     """One travel word for each lane and number."""
     count = int(way.number_of.max()) + 1
@@ -180,5 +190,5 @@ def _journeys(needs: Needs, way: _Way) -> Journeys:
         takers,
         needs.peers[takers, units[numbers, 0]],
         padded[numbers],
-        numbers ^ way.shifts[takers],
+        numbers ^ apply_maps(way.images[None])[0, takers],
     )

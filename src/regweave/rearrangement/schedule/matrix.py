@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from regweave.errors import VerificationError
@@ -52,16 +53,30 @@ class CoordinationMatrix:
         """Number of columns."""
         return len(self.rows[0])
 
+    @cached_property
+    def columns(self) -> tuple[tuple[Entry | None, ...], ...]:
+        """The rounds, each with one entry per lane of the group."""
+        return tuple(zip(*self.rows, strict=True))
+
     def column(self, number: int) -> tuple[Entry | None, ...]:
         """Round `number`, one entry per lane of the group."""
-        return tuple(row[number] for row in self.rows)
+        return self.columns[number]
+
+    @cached_property
+    def _local(self) -> tuple[bool, ...]:
+        return tuple(
+            all(entry is None or entry.peer == lane for lane, entry in zip(self.lanes, column, strict=True))
+            for column in self.columns
+        )
 
     def is_local(self, number: int) -> bool:
         """Whether every lane takes from itself in round `number`, so that nothing needs to be exchanged."""
-        return all(
-            entry is None or entry.peer == lane
-            for lane, entry in zip(self.lanes, self.column(number), strict=True)
-        )
+        return self._local[number]
+
+    @property
+    def exchanges(self) -> int:
+        """Rounds in which anything moves between lanes."""
+        return self.rounds - sum(self._local)
 
     def offers(self, number: int) -> dict[int, int]:
         """s of round `number`: the word that each asked lane must offer (g composed with f inverted)."""

@@ -81,6 +81,11 @@ class Journeys:
     units: NDArray[np.int64]
     rounds: NDArray[np.int64]
 
+    @cached_property
+    def count(self) -> int:
+        """Rounds."""
+        return int(self.rounds.max(initial=-1)) + 1
+
     @property
     def has_local_rounds(self) -> bool:
         """Whether in some round every lane takes from itself."""
@@ -123,9 +128,24 @@ class Travel:
     words. A piece is a word, or what `pieces` of a word lie in when its parts are narrower than a byte.
     """
 
-    bits: int
-    matrix: CoordinationMatrix
-    demands: tuple[Demands, Demands]
+    needs: Needs
+    group: Group
+    journeys: Journeys
+
+    @property
+    def bits(self) -> int:
+        """Bits of a part."""
+        return self.needs.bits
+
+    @cached_property
+    def demands(self) -> tuple[Demands, Demands]:
+        """What is offered, of own words, and what is kept, of arrivals and own words."""
+        return _demands(self.needs, self.journeys)
+
+    @cached_property
+    def matrix(self) -> CoordinationMatrix:
+        """H of the travel words."""
+        return _matrix(self.needs, self.group, self.journeys)
 
     @cached_property
     def offered(self) -> Network:
@@ -152,10 +172,15 @@ class Travel:
         """Permutes and selects."""
         return len(self.offered.nodes) + len(self.kept.nodes)
 
-    @property
+    @cached_property
     def exchanges(self) -> int:
         """Rounds in which anything moves between lanes."""
-        return sum(not self.matrix.is_local(number) for number in range(self.matrix.rounds))
+        journeys = self.journeys
+        return len(np.unique(journeys.rounds[journeys.takers != journeys.peers]))
+
+    def rounds(self, *, direct: bool) -> int:
+        """Rounds that take an exchange: all of them in the `direct` form."""
+        return self.journeys.count if direct else self.exchanges
 
 
 def arranged(journeys: Journeys, needs: Needs) -> tuple[Journeys, ...]:
@@ -182,15 +207,24 @@ def arranged(journeys: Journeys, needs: Needs) -> tuple[Journeys, ...]:
 
 def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -> Travel:
     """The schedule of these journeys; with `stay`, parts of rounds that are local are not sent but kept."""
+    if not stay:
+        return Travel(needs, group, journeys)
+    rounds, remote = journeys.rounds, journeys.takers != journeys.peers
+    moves = np.zeros(journeys.count, dtype=bool)
+    moves[rounds[remote]] = True
+    kept = moves[rounds]
+    left = Journeys(
+        journeys.takers[kept],
+        journeys.peers[kept],
+        journeys.units[kept],
+        (np.cumsum(moves) - 1)[rounds[kept]],
+    )
+    return Travel(needs, group, left)
+
+
+def _demands(needs: Needs, journeys: Journeys) -> tuple[Demands, Demands]:
     takers, peers, units, rounds = journeys.takers, journeys.peers, journeys.units, journeys.rounds
-    size = needs.per_word
-    if stay:
-        moves = np.zeros(int(rounds.max(initial=-1)) + 1, dtype=bool)
-        moves[rounds[takers != peers]] = True
-        kept = moves[rounds]
-        takers, peers, units = takers[kept], peers[kept], units[kept]
-        rounds = (np.cumsum(moves) - 1)[rounds[kept]]
-    count = int(rounds.max(initial=-1)) + 1
+    size, count = needs.per_word, journeys.count
     there = units >= 0
     offered = np.full((count, needs.lanes, size), NOTHING)
     offered[rounds, peers] = np.where(there, needs.own[takers[:, None], units], NOTHING)
@@ -199,30 +233,19 @@ def make_travel(journeys: Journeys, needs: Needs, group: Group, *, stay: bool) -
     rows, columns = np.nonzero(there)
     kept[takers[rows], units[rows, columns]] = rounds[rows] * size + columns
     kept = kept.reshape(needs.lanes, needs.registers, size).swapaxes(0, 1)
-    matrix = _matrix(needs, group, takers, peers, units, rounds)
     spread = max(1, 8 // needs.bits)
-    return Travel(
-        needs.bits,
-        matrix,
-        (
-            Demands(in_pieces(offered, needs.bits), needs.registers * spread),
-            Demands(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
-        ),
+    return (
+        Demands(in_pieces(offered, needs.bits), needs.registers * spread),
+        Demands(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
     )
 
 
-def _matrix(
-    needs: Needs,
-    group: Group,
-    takers: NDArray[np.int64],
-    peers: NDArray[np.int64],
-    units: NDArray[np.int64],
-    rounds: NDArray[np.int64],
-) -> CoordinationMatrix:
+def _matrix(needs: Needs, group: Group, journeys: Journeys) -> CoordinationMatrix:
     """H of travel words, numbered in each lane by who takes them, and of arrivals, by round.
 
     Words that are not put together have the numbers that they have.
     """
+    takers, peers, units, rounds = journeys.takers, journeys.peers, journeys.units, journeys.rounds
     lanes, count = len(group.lanes), len(takers)
     registers = np.array(group.registers)
     words, keeps = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -233,7 +256,7 @@ def _matrix(
         order = np.lexsort((rounds, *ends))
         ordered = ends[1][order]
         numbers[order] = np.arange(count) - np.searchsorted(ordered, ordered)
-    rows: list[list[Entry | None]] = [[None] * (int(rounds.max(initial=-1)) + 1) for _ in range(lanes)]
+    rows: list[list[Entry | None]] = [[None] * journeys.count for _ in range(lanes)]
     for taker, peer, word, keep, number in np.stack([takers, peers, words, keeps, rounds], axis=1).tolist():
         rows[taker][number] = Entry(group.lanes[peer], word, keep)
     return CoordinationMatrix(group.lanes, tuple(map(tuple, rows)), ((),) * lanes)

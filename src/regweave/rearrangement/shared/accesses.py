@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,13 +68,28 @@ class Columns:
         # the bits that are set in any thread say what the addresses are multiples of
         self.low = np.bitwise_or.reduce(self.table, axis=1)
         self.times = [0] * len(self.table) if steps is None else steps.tolist()
-        # columns that differ by a constant have one shape
+        self.wanted = range(len(self.table)) if wanted is None else wanted
+
+    @cached_property
+    def places(self) -> list[tuple[int, int, int]]:
+        """Of each item the step, the shape of its column (columns that differ by a constant have one), and
+        the address in thread 0."""
         starts, shapes = self.table[:, 0].tolist(), dict[bytes, int]()
         moved = [shapes.setdefault(row.tobytes(), len(shapes)) for row in self.table - self.table[:, :1]]
-        places = list(zip(self.times, moved, starts, strict=True))
-        self.first: dict[tuple[int, int, int], int] = {}
-        items = range(len(self.table)) if wanted is None else wanted
-        self.same = {item: self.first.setdefault(places[item], item) for item in items}
+        return list(zip(self.times, moved, starts, strict=True))
+
+    @cached_property
+    def first(self) -> dict[tuple[int, int, int], int]:
+        """The first item at each place."""
+        found: dict[tuple[int, int, int], int] = {}
+        for item in self.wanted:
+            found.setdefault(self.places[item], item)
+        return found
+
+    @cached_property
+    def same(self) -> dict[int, int]:
+        """For each item the first at its place."""
+        return {item: self.first[self.places[item]] for item in self.wanted}
 
     def accesses(self, bits: int, unit: int) -> Accesses | None:
         """The accesses of `bits` bits that move all items, each `unit` bits; None if that is impossible.
@@ -82,6 +98,8 @@ class Columns:
         """
         together = bits // unit
         aligned = (self.low & (bits - 1) == 0).tolist()
+        if not any(aligned):
+            return None
         begins = [(place, item) for place, item in self.first.items() if aligned[item]]
         if len(begins) * together != len(self.first):
             return None

@@ -79,21 +79,23 @@ class Addresses:
         return sum(value.operations for value in self.values) + len(xors)
 
 
-def plan_addresses(tables: Sequence[NDArray[np.int64]]) -> Addresses:
+def plan_addresses(tables: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> Addresses:
     """Few values for these `tables`, each the byte address of one access in every thread."""
+    tables = np.asarray(tables)
     values: list[ThreadValue] = []
-    known: dict[tuple[str, bytes], int] = {}
+    by_moves: dict[bytes, int] = {}
+    by_flips: dict[bytes, int] = {}
     uses = []
-    every = np.asarray(tables)
-    moves, flips = every - every[:, :1], every ^ every[:, :1]
+    moves, flips = tables - tables[:, :1], tables ^ tables[:, :1]
     supports = np.bitwise_or.reduce(flips, axis=1).tolist()
-    rows = zip(every[:, 0].tolist(), moves, flips, supports, moves.min(axis=1).tolist(), strict=True)
+    rows = zip(tables[:, 0].tolist(), moves, flips, supports, moves.min(axis=1).tolist(), strict=True)
     for start, moved, flipped, support, least in rows:
         constant = start & support
-        if least >= 0 and ("moved", moved.tobytes()) in known:
-            uses.append((known["moved", moved.tobytes()], 0, start))
-        elif ("flipped", flipped.tobytes()) in known:
-            uses.append((known["flipped", flipped.tobytes()], constant, start & ~support))
+        known = by_moves.get(moved.tobytes()) if least >= 0 else None
+        if known is not None:
+            uses.append((known, 0, start))
+        elif (known := by_flips.get(flipped.tobytes())) is not None:
+            uses.append((known, constant, start & ~support))
         else:
             number = len(values)
             if least < 0 or _flips(flipped):
@@ -102,9 +104,9 @@ def plan_addresses(tables: Sequence[NDArray[np.int64]]) -> Addresses:
             else:
                 values.append(_value(moved))
                 uses.append((number, 0, start))
-            kept = values[-1].table
-            known.setdefault(("moved", kept.tobytes()), number)
-            known.setdefault(("flipped", kept.tobytes()), number)
+            kept = values[-1].table.tobytes()
+            by_moves.setdefault(kept, number)
+            by_flips.setdefault(kept, number)
     return Addresses(tuple(values), tuple(uses))
 
 
@@ -124,16 +126,18 @@ def lower_addresses(
 
 def _flips(table: NDArray[np.int64]) -> bool:
     """Whether each bit of the thread's number flips fixed bits."""
-    return np.array_equal(table, spanned([int(table[1 << bit]) for bit in range(_bits(table))]))
+    return np.array_equal(table, spanned(_ones(table)))
 
 
-def _bits(table: NDArray[np.int64]) -> int:
-    return (table.size - 1).bit_length() if table.size & (table.size - 1) == 0 else 0
+def _ones(table: NDArray[np.int64]) -> list[int]:
+    """What each bit of the thread's number adds or flips; none where there are no bits."""
+    bits = (table.size - 1).bit_length() if table.size & (table.size - 1) == 0 else 0
+    return table[1 << np.arange(bits)].tolist()
 
 
 def _value(table: NDArray[np.int64]) -> ThreadValue:
     """The cheaper of sum and xor, or the bare table."""
-    ones = [int(table[1 << bit]) for bit in range(_bits(table))]
+    ones = _ones(table)
     made = []
     sums = np.zeros(1, dtype=np.int64)
     for one in ones:

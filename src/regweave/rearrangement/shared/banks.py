@@ -48,10 +48,7 @@ def conflict_free(addresses: NDArray[np.int64], size: int, machine: WarpMachine,
 
 def phase_numbers(threads: int, machine: WarpMachine, access: str, size: int) -> NDArray[np.int64]:
     """The phase in which each thread is served by an access of `size` bytes, those of all warps counted."""
-    phases = np.asarray(_phases(machine.lanes, machine.shared_phase(access, size)))
-    different, number = np.unique(phases, return_inverse=True)
-    thread = np.arange(threads)
-    return number[thread % machine.lanes] + thread // machine.lanes * len(different)
+    return _phase_numbers(threads, machine.lanes, machine.shared_phase(access, size))
 
 
 def _served(
@@ -84,7 +81,11 @@ def bank_conflicts(program: Program, machine: WarpMachine) -> int:
 
 
 @lru_cache(maxsize=64)
-def _phases(lanes: int, together: tuple[int, ...]) -> tuple[int, ...]:
-    """The phase of each lane: its lowest lane."""
+def _phase_numbers(threads: int, lanes: int, together: tuple[int, ...]) -> NDArray[np.int64]:
+    """The phase of a thread says the lowest lane that is served together with it."""
     span = Span(together)
-    return tuple(span.reduce(lane) for lane in range(lanes))
+    different, number = np.unique([span.reduce(lane) for lane in range(lanes)], return_inverse=True)
+    thread = np.arange(threads)
+    found = number[thread % lanes] + thread // lanes * len(different)
+    found.setflags(write=False)
+    return found

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from regweave.errors import UnsupportedError
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Memory, Program, ProgramBuilder, Value
 from regweave.rearrangement.candidates import Candidate, function_name
-from regweave.rearrangement.cost import cost_of
+from regweave.rearrangement.cost import Cost, cost_of
 from regweave.rearrangement.exchange.lowering import program_builder, result_value, word_value
 from regweave.rearrangement.networks.assembling import Held, assemble
 from regweave.rearrangement.relation import Relation
@@ -44,22 +46,61 @@ FORMS = ("whole-warp", "grouped", "single-lane")
 
 def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
     """The forms whole-warp, grouped and single-lane."""
-    return tuple(shared_candidate(request, relation, form) for form in FORMS)
+    return tuple(SharedWay(request, relation, form).candidate() for form in FORMS)
 
 
-def shared_candidate(request: Request, relation: Relation, form: str) -> Candidate:
-    """One of FORMS."""
-    machine, kind = request.machine, relation.destination.element_type
-    if machine.shared_bytes == 0:
-        return Candidate("shared", form, f"{machine.name} has no shared memory")
-    if kind.bits > WORD:
-        return Candidate("shared", form, f"{relation.destination.dtype} elements take two registers each")
-    write: dict[str, Callable[[Request, Relation], Candidate]]
-    write = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
-    return write[form](request, relation)
+@dataclass(frozen=True, eq=False)
+class SharedWay:
+    """One of FORMS, not yet written."""
+
+    request: Request
+    relation: Relation
+    form: str
+
+    @cached_property
+    def passage(self) -> tuple[str, Passage] | str:
+        """How it goes through shared memory, said in words and exactly; or why it does not."""
+        machine, kind = self.request.machine, self.relation.destination.element_type
+        if machine.shared_bytes == 0:
+            return f"{machine.name} has no shared memory"
+        if kind.bits > WORD:
+            return f"{self.relation.destination.dtype} elements take two registers each"
+        find: dict[str, Callable[[Request, Relation], tuple[str, Passage] | str]]
+        find = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
+        found = find[self.form](self.request, self.relation)
+        if not isinstance(found, str) and found[1].bytes > machine.shared_bytes:
+            need = found[1].bytes
+            return f"it needs {need} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
+        return found
+
+    def least(self) -> Cost | None:
+        """Instructions that it takes at least, conversions not counted; None if it does not apply."""
+        if isinstance(self.passage, str):
+            return None
+        passage = self.passage[1]
+        stores, loads = passage.stores, passage.loads
+        barriers = 0 if passage.scope is None else 2 * passage.steps - 1
+        return Cost(
+            logic=1, shared_stores=len(stores.items), shared_loads=len(loads.items), barriers=barriers,
+            shared_words=sum(len(side.items) * max(side.bits // WORD, 1) for side in (stores, loads)),
+        )  # fmt: skip
+
+    def candidate(self) -> Candidate:
+        """The candidate, with its program if it applies."""
+        request, relation, form = self.request, self.relation, self.form
+        if isinstance(self.passage, str):
+            return Candidate("shared", form, self.passage)
+        reason, passage = self.passage
+        name = function_name(request.source, request.destination, form.replace("-", "_"))
+        try:
+            program = lower_passage(name, relation, passage, request.machine)
+        except UnsupportedError as error:
+            return Candidate("shared", form, error.what)
+        reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
+        return Candidate("shared", form, reason, program, cost_of(program, tuple_moves(program, request)))
 
 
-def _whole(request: Request, relation: Relation) -> Candidate:
+def _whole(request: Request, relation: Relation) -> tuple[str, Passage] | str:
     machine = request.machine
     found = (
         linear_passage(relation, machine, _tuples(request))
@@ -67,46 +108,32 @@ def _whole(request: Request, relation: Relation) -> Candidate:
         or coloured_passage(relation, machine)
     )
     if found is None:
-        return Candidate("shared", FORMS[0], "parts of bytes would have to be taken apart")
-    return _candidate(request, relation, FORMS[0], f"all lanes of the {found.scope} at once", found)
+        return "parts of bytes would have to be taken apart"
+    return f"all lanes of the {found.scope} at once", found
 
 
-def _grouped(request: Request, relation: Relation) -> Candidate:
+def _grouped(request: Request, relation: Relation) -> tuple[str, Passage] | str:
     found = linear_passage(relation, request.machine, _tuples(request), grouped=True)
     if found is None:
-        return Candidate("shared", FORMS[1], "no part of the tile keeps all lanes at work on both sides")
-    return _candidate(request, relation, FORMS[1], f"in {found.steps} parts, one after the other", found)
+        return "no part of the tile keeps all lanes at work on both sides"
+    return f"in {found.steps} parts, one after the other", found
 
 
-def _single(request: Request, relation: Relation) -> Candidate:
+def _single(request: Request, relation: Relation) -> tuple[str, Passage] | str:
     elsewhere = np.argwhere(relation.peers != np.arange(relation.lanes)[:, None])
     if elsewhere.size:
         lane, item = (int(number) for number in elsewhere[0])
         element = divmod(int(relation.destination.table[lane, item]), relation.destination.shape[1])
         peer = int(relation.peers[lane, item])
-        return Candidate("shared", FORMS[2], f"lane {lane} needs element {element} of lane {peer}")
+        return f"lane {lane} needs element {element} of lane {peer}"
     found = own_passage(relation, request.machine)
     if found is None:
-        return Candidate("shared", FORMS[2], "parts of bytes would have to be taken apart")
-    return _candidate(request, relation, FORMS[2], "every lane permutes its own words", found)
+        return "parts of bytes would have to be taken apart"
+    return "every lane permutes its own words", found
 
 
 def _tuples(request: Request) -> tuple[int, int]:
     return request.source_registers, request.tuple_registers
-
-
-def _candidate(request: Request, relation: Relation, form: str, reason: str, passage: Passage) -> Candidate:
-    machine = request.machine
-    if passage.bytes > machine.shared_bytes:
-        reason = f"it needs {passage.bytes} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
-        return Candidate("shared", form, reason)
-    name = function_name(request.source, request.destination, form.replace("-", "_"))
-    try:
-        program = lower_passage(name, relation, passage, machine)
-    except UnsupportedError as error:
-        return Candidate("shared", form, error.what)
-    reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
-    return Candidate("shared", form, reason, program, cost_of(program, tuple_moves(program, request)))
 
 
 def lower_passage(

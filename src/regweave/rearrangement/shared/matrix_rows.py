@@ -68,6 +68,6 @@ def as_rows(layout: Layout, *, transposed: bool) -> RowSide | None:
     down, along = (lanes[_WORD_LANES:], [*low, *lanes[:_WORD_LANES]])
     if transposed:
         down, along = along, down
-    table = np.bitwise_xor.outer(np.asarray(spanned([*down, *numbers])), np.asarray(spanned([*along, *rest])))
+    table = np.bitwise_xor.outer(spanned([*down, *numbers]), spanned([*along, *rest]))
     rows = Layout(f"rows of {layout.name}", layout.shape, layout.dtype, table, layout.axes)
     return RowSide(rows, transposed, 1 << len(along), 1 << parts)

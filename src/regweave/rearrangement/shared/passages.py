@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORD = 32
+# layers of nodes that choose among so many words
+_DEPTHS = np.array([max(count - 1, 0).bit_length() for count in range(WORD + 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Passage:
     @cached_property
     def addresses(self) -> Addresses:
         """The addresses of the stores, then of the loads."""
-        return plan_addresses([*self.stores.tables, *self.loads.tables])
+        return plan_addresses(np.concatenate([self.stores.tables, self.loads.tables]))
 
     def _address_work(self) -> int:
         return self.addresses.operations
@@ -205,17 +207,17 @@ def _part_work(side: Accesses, unit: int, size: int) -> int:
     Whole registers are copied where those in tuples of `size` do not stand as the access has them.
     """
     per_word = WORD // unit
-    work = 0
-    if side.rows is not None:  # whole registers
-        return 0
-    for row in side.items:
-        whole: list[int | None] = []
-        for at in range(0, len(row), per_word):
-            word = row[at : at + per_word]
-            registers = {item // per_word for item in word}
-            straight = [item % per_word for item in word] == list(range(len(word)))
-            whole.append(word[0] // per_word if straight and len(registers) == 1 else None)
-            work += (len(registers) - 1).bit_length() if len(registers) > 1 else not straight
-        if size > 1 and len(whole) > 1:
-            work += row_moves(whole, size)
+    together = side.bits // unit
+    if side.rows is not None or not side.items or (per_word == 1 and (size == 1 or together == 1)):
+        return 0  # whole registers, as they stand
+    # [accesses, words, parts of a word]
+    words = np.array(side.items).reshape(len(side.items), -1, min(per_word, together))
+    registers, places = np.divmod(words, per_word)
+    straight = (places == np.arange(words.shape[2])).all(axis=2)
+    ordered = np.sort(registers, axis=2)
+    different = 1 + np.count_nonzero(ordered[:, :, 1:] != ordered[:, :, :-1], axis=2)
+    work = int(np.where(different > 1, _DEPTHS[different], ~straight).sum())
+    if size > 1 and words.shape[1] > 1:
+        whole = np.where(straight & (different == 1), registers[:, :, 0], -1).tolist()
+        work += sum(row_moves([None if at < 0 else at for at in row], size) for row in whole)
     return work

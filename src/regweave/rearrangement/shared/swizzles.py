@@ -267,7 +267,7 @@ class _Frame:
 
     def _made(self, kind: str, basis: list[int], weights: list[int]) -> Arrangement:
         directions = [*basis, *self.steps]
-        masks = np.asarray(spanned(coordinates(directions)), dtype=np.int64)
+        masks = spanned(coordinates(directions))
         addresses = np.zeros_like(masks)
         for bit, weight in enumerate(weights):
             addresses += (masks >> bit & 1) * weight

@@ -10,7 +10,9 @@ or rows or columns of the tile lie one after the other, each with some padding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
+from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.passages import (
     WORD,
     Choice,
@@ -30,16 +33,25 @@ from regweave.rearrangement.shared.passages import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# the bit addresses of some items of a side in every lane
+_Side = Callable[[slice], "NDArray[np.int64]"]
+
 _PADDINGS = range(9)
 _ENOUGH = 4  # passages to choose from
+_SAMPLES = 4  # items of a side that are looked at before all others
+_ALL = slice(None)
 
 
 def trial_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
     """The best of the first passages without bank conflicts; None where they remain in all trials."""
     choice, found, scope = Choice(relation, machine), 0, barrier_scope(relation, machine)
-    for kind, sent, taken in _trials(relation, machine):
-        stores = _widest(sent, relation, machine, "store")
-        loads = None if stores is None else _widest(taken, relation, machine, "load")
+    for kind, stored, loaded in _trials(relation, machine):
+        if not _promising(stored, relation.source.items, relation, machine, "store"):
+            continue
+        if not _promising(loaded, relation.destination.items, relation, machine, "load"):
+            continue
+        stores = _widest(stored(_ALL), relation, machine, "store")
+        loads = None if stores is None else _widest(loaded(_ALL), relation, machine, "load")
         if stores is not None and loads is not None:
             choice.offer(make_passage(relation, kind, stores, loads, scope))
             found += 1
@@ -67,17 +79,33 @@ def own_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
     return make_passage(relation, "own column", sides[0], sides[1], None)
 
 
+def _promising(side: _Side, items: int, relation: Relation, machine: WarpMachine, access: str) -> bool:
+    """Whether some width of accesses can move a few of the items without bank conflicts."""
+    addresses = over_threads(side(slice(None, None, max(items // _SAMPLES, 1))), machine)
+    for bits in (width for width in machine.shared_access_bits if width >= _unit(relation)):
+        places = addresses % bits
+        if bool((places == places[:1]).all()):
+            begins = np.ascontiguousarray((addresses - places).T) // 8
+            if conflict_free(begins, bits // 8, machine, access):
+                return True
+    return False
+
+
 def _widest(
     addresses: NDArray[np.int64], relation: Relation, machine: WarpMachine, access: str
 ) -> Accesses | None:
     """The widest accesses without bank conflicts."""
-    unit, over = relation.destination.element_type.bits, over_threads(addresses, machine)
-    columns = Columns(over)
+    unit = _unit(relation)
+    columns = Columns(over_threads(addresses, machine))
     for bits in (width for width in machine.shared_access_bits if width >= unit):
         found = columns.accesses(bits, unit)
         if found is not None and found.conflict_free(machine, access):
             return found
     return None
+
+
+def _unit(relation: Relation) -> int:
+    return relation.destination.element_type.bits
 
 
 def _slot_order(items: int, lanes: int, unit: int, columns: int) -> NDArray[np.int64]:
@@ -87,21 +115,23 @@ def _slot_order(items: int, lanes: int, unit: int, columns: int) -> NDArray[np.i
     return (item // WORD * row + lane) * WORD + item % WORD
 
 
-def _trials(
-    relation: Relation, machine: WarpMachine
-) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.int64]]]:
+def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, _Side, _Side]]:
     """Bit addresses of the source's and of the destination's slots."""
     source, destination = relation.source, relation.destination
-    unit, lanes = destination.element_type.bits, relation.lanes
-    banks = machine.shared_banks
+    unit, lanes, banks = _unit(relation), relation.lanes, machine.shared_banks
+    sent = _Slots(_slot_order(source.items, lanes, unit, banks), banks)
+    ways = [("source order", sent, sent.at(relation.peers, relation.items))]
+    if source.bijective and destination.bijective:
+        held = np.empty(source.table.shape, dtype=np.int64)
+        held[relation.peers, relation.items] = np.arange(held.size).reshape(relation.peers.shape)
+        taken = _Slots(_slot_order(destination.items, lanes, unit, banks), banks)
+        ways.append(("destination order", taken.at(*np.divmod(held, destination.items)), taken))
     # a lane's place in each row of slots is turned, so that lanes which take one lane's words part
     for skew in _PADDINGS:
         for kind in ("turned", "xor"):
-            sent = _turned(_slot_order(source.items, lanes, unit, banks), skew, kind, banks)
-            yield f"{kind} source order", sent, sent[relation.peers, relation.items]
-            if source.bijective and destination.bijective:
-                taken = _turned(_slot_order(destination.items, lanes, unit, banks), skew, kind, banks)
-                yield f"{kind} destination order", _inverse(relation, taken), taken
+            for order, *sides in ways:
+                stored, loaded = (partial(side.turned, skew, kind) for side in sides)
+                yield f"{kind} {order}", stored, loaded
     if source.bijective:
         for padding in _PADDINGS:
             for axis in (0, 1):
@@ -109,21 +139,34 @@ def _trials(
                 major, minor = (rows, columns) if axis == 0 else (columns, rows)
                 stride = -(-source.shape[1 - axis] * unit // WORD) * WORD + padding * WORD
                 addresses = major * stride + minor * unit
-                yield (
-                    f"padded {'rows' if axis == 0 else 'columns'}",
-                    addresses[source.table],
-                    addresses[destination.table],
+                stored, loaded = (
+                    partial(_of_elements, addresses, side.table) for side in (source, destination)
                 )
+                yield f"padded {'rows' if axis == 0 else 'columns'}", stored, loaded
 
 
-def _turned(addresses: NDArray[np.int64], skew: int, kind: str, banks: int) -> NDArray[np.int64]:
-    row, rest = np.divmod(addresses, banks * WORD)
-    bank, part = np.divmod(rest, WORD)
-    moved = (bank + skew * row) % banks if kind == "turned" else bank ^ (skew * row % banks)
-    return (row * banks + moved) * WORD + part
+def _of_elements(addresses: NDArray[np.int64], table: NDArray[np.int64], some: slice) -> NDArray[np.int64]:
+    return addresses[table[:, some]]
 
 
-def _inverse(relation: Relation, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    sent = np.empty_like(relation.source.table)
-    sent[relation.peers, relation.items] = taken
-    return sent
+class _Slots:
+    """The places of slots in rows of as many words as there are banks: row, bank, and part of a word."""
+
+    def __init__(self, addresses: NDArray[np.int64], banks: int) -> None:
+        self.banks = banks
+        self.row, rest = np.divmod(addresses, banks * WORD)
+        self.bank, self.part = np.divmod(rest, WORD)
+
+    def at(self, lanes: NDArray[np.int64], items: NDArray[np.int64]) -> _Slots:
+        """The places of these slots."""
+        found = copy(self)
+        found.row, found.bank, found.part = (
+            table[lanes, items] for table in (self.row, self.bank, self.part)
+        )
+        return found
+
+    def turned(self, skew: int, kind: str, some: slice) -> NDArray[np.int64]:
+        """The addresses of some items, where every row is turned by `skew` banks more than the one before."""
+        row, bank, part = (table[:, some] for table in (self.row, self.bank, self.part))
+        moved = (bank + skew * row) % self.banks if kind == "turned" else bank ^ (skew * row % self.banks)
+        return (row * self.banks + moved) * WORD + part

@@ -21,6 +21,7 @@ import numpy as np
 
 from regweave.layouts.elements import REGISTER_BITS
 from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.subspaces import spanned
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def find_bit_map(relation: Relation) -> BitMap | None:
     columns = [int(slots[1 << bit, 0]) ^ start for bit in range(lane_bits)]
     columns += [int(slots[0, 1 << bit]) ^ start for bit in range(item_bits)]
     if not np.array_equal(
-        slots, _spread(columns[:lane_bits])[:, None] ^ _spread(columns[lane_bits:]) ^ start
+        slots, spanned(columns[:lane_bits])[:, None] ^ spanned(columns[lane_bits:]) ^ start
     ):
         return None
     first_register = lane_bits + kind.per_register.bit_length() - 1
@@ -80,10 +81,3 @@ def find_bit_map(relation: Relation) -> BitMap | None:
         start,
         tuple(copies.tolist()),
     )
-
-
-def _spread(columns: list[int]) -> np.ndarray:
-    values = np.zeros(1, dtype=np.int64)
-    for column in columns:
-        values = np.concatenate([values, values ^ column])
-    return values
