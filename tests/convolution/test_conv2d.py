@@ -256,6 +256,20 @@ def test_threads_do_not_change_the_bits():
     np.testing.assert_array_equal(one, conv2d(x, w, padding=1, threads=3))
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_single_taps_of_images_whose_rows_follow_one_another_and_of_others(isa):
+    """Rows that follow one another are taken as one; threads share it, and the bits stay."""
+    base, w, b = image_of((2, 40, 14, 16)), image_of((7, 40, 1, 1), 1), image_of((7,), 2)
+    for x in (base, base[..., :13], base[:, :, ::-1], base.transpose(0, 1, 3, 2), base[:, :, :1]):
+        c = convolution_of(x.shape, w.shape)
+        results = [Conv2d(w, b, threads=n, isa=isa)(x) for n in (1, 2, 5)]
+        close(results[0], c, x, w, b)
+        for result in results[1:]:
+            np.testing.assert_array_equal(results[0], result)
+        out = np.zeros((2, 7, c.out_shape[2], 20), np.float32)[..., 1 : 1 + c.out_shape[3]]
+        np.testing.assert_array_equal(conv2d(x, w, b, out=out, isa=isa), results[0])
+
+
 def test_a_layer_serves_many_shapes():
     w = image_of((6, 3, 3, 3), 1)
     layer = Conv2d(w, padding=1, threads=1)

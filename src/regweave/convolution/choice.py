@@ -48,6 +48,8 @@ _FILL = 4
 _LATE_WEIGHTS = 16
 #: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
 _LOAD, _START = 0.3, 50.0
+#: Vectors of a row from which on each thread gets two strips of it, where rows are too few to share.
+_SHARED_VECTORS = 16
 #: Threads that strips and bands of transformed rows are made for, however many there are.
 _SHARERS = 4
 #: Output rows that a transform gives, at most: more would cost accuracy. Filters from which on it pays to
@@ -125,6 +127,7 @@ def choose(
     rows, outputs, vectors = shape or _tile(c, machine, registers, strip, most_rows)
     if not spared:
         strip = min(strip, _strip_columns(c, machine, form, rows))
+    strip = min(strip, _shared_columns(c, machine, rows, threads))
     by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
     widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
@@ -404,6 +407,18 @@ def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int)
     # a row may be cut into millions of strips: halving finds how many
     strips = 1 + bisect_left(range(1, -(-columns // lanes) + 1), True, key=fits)
     return width(strips) if strips > 1 else columns
+
+
+def _shared_columns(c: Convolution, machine: VectorMachine, rows: int, threads: int) -> int:
+    """Columns of a strip at most, such that all threads have work where there are few rows."""
+    columns, lanes = c.horizontal.outputs, machine.lanes
+    units = c.batch * c.groups * -(-c.vertical.outputs // rows)
+    vectors = -(-columns // lanes)
+    wanted = threads if vectors < _SHARED_VECTORS * threads else 2 * threads
+    if threads == 1 or units >= threads:
+        return columns
+    strips = min(vectors, -(-wanted // units))
+    return -(-vectors // strips) * lanes if strips > 1 else columns
 
 
 def _band_rows(
