@@ -4,9 +4,10 @@
     2. measure       onnxruntime's nodes against ours, in the profiles of both models, run by run in turns
     3. drop          what is not faster; then again, because what is dropped changes its neighbours' layouts
     4. verify        each piece against float64
-    5. race          the whole models, interleaved; as long as ours is slower, the least useful pieces go
+    5. grow          convolutions into regions, measured and verified in the same way
+    6. race          the whole models, interleaved; as long as ours is slower, the least useful pieces go
 
-What a person asked for by name stays in through 3 and 5, but not through 4. A person who waits is not kept
+What a person asked for by name stays in through 3 and 6, but not through 4. A person who waits is not kept
 for long: what is still in doubt after some seconds stays out, unless `tune` says that there is time.
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 
 import onnx
 
-from regweave.devices.onnxruntime import NativeSession
+from regweave.devices.onnxruntime import MOST_IMAGES, NativeSession
 from regweave.engine.attribution import native_time, replaced_time
 from regweave.engine.building import BLOCKED, Build, build
 from regweave.engine.natives import Natives
@@ -30,7 +31,7 @@ from regweave.engine.racing import Race, race
 from regweave.engine.report import Timing
 from regweave.engine.verification import Check, captured, check_piece
 from regweave.errors import UnsupportedError, VerificationError
-from regweave.graphs import Model, Spread, spread
+from regweave.graphs import Model, Spread, find_regions, spread
 
 Say = Callable[[str], None]
 
@@ -108,15 +109,19 @@ class Court:
         """Threads of both models."""
         return self.natives.threads
 
-    def decide(self, proposals: Sequence[Proposal]) -> Decision:
-        """Judge all proposals."""
+    def decide(self, proposals: Sequence[Proposal], spare: Sequence[Proposal] = ()) -> Decision:
+        """Judge all proposals. `spare` are convolutions that are only tried as parts of regions."""
         wanted = [p for p in proposals if p.hopeful or p.piece.forced or self.patient]
-        fates = {p.piece.name: Judgement(p, False, p.reason) for p in proposals}
-        wanted = self._buildable(wanted, fates)
-        built = self._drop_slow(wanted, fates)
+        fates = {p.piece.name: Judgement(p, False, p.reason) for p in (*proposals, *spare)}
+        spare = [*spare, *(p for p in proposals if p.piece.kind == "convolution" and p not in wanted)]
+        able = self._buildable(wanted, fates)
+        built = self._drop_slow(able, fates)
         built = self._verify(built, fates)
+        built, regions = self._grow(built, able, spare, fates)
         winner, session, result = self._race(built, fates)
-        return Decision(tuple(_told(fates[p.piece.name]) for p in proposals), winner, session, result)
+        inside = {member.nodes for p in regions if p.piece.region for member in p.piece.region.members}
+        told = [p for p in proposals if p.piece.nodes not in inside]
+        return Decision(tuple(_told(fates[p.piece.name]) for p in (*told, *regions)), winner, session, result)
 
     def _build(self, proposals: Sequence[Proposal]) -> Build:
         """The model with these pieces; only what a piece needs is spread, the rest stays as it was."""
@@ -182,19 +187,9 @@ class Court:
 
     def _verify(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
         """Drop what is not as accurate as it must be; VerificationError where that was asked for by name."""
-        if not wanted:
-            return wanted
-        self.say(f"verifying {len(wanted)} pieces against float64")
-        variants = self._build(wanted).blocked
-        tensors = captured(self.model, [p.piece for p in wanted], self.feeds, self.shop, self.threads)
         kept = []
-        for proposal in wanted:
-            name = proposal.piece.name
-            check = check_piece(proposal.piece, self.natives, tensors, blocked=name in variants)
-            words = (
-                f"its error against float64 is {check.ours.max_abs_error:.2g}, onnxruntime's "
-                f"{check.theirs.max_abs_error:.2g}"
-            )
+        for proposal, check in zip(wanted, self._checks(wanted), strict=True):
+            name, words = proposal.piece.name, _errors(check)
             if not check.passed and proposal.piece.forced:
                 raise VerificationError(words, where=name, expected="at most twice onnxruntime's")
             fates[name] = replace(fates[name], check=check, fused=check.passed)
@@ -203,6 +198,71 @@ class Court:
             else:
                 fates[name] = replace(fates[name], reason=words)
         return kept
+
+    def _checks(self, proposals: Sequence[Proposal]) -> list[Check]:
+        """Errors of pieces, on the tensors that reach them."""
+        if not proposals:
+            return []
+        self.say(f"verifying {len(proposals)} pieces against float64")
+        variants = self._build(proposals).blocked
+        pieces = [p.piece for p in proposals]
+        tensors = captured(self.model, pieces, self.feeds, self.shop, self.threads)
+        return [check_piece(p, self.natives, tensors, blocked=p.name in variants) for p in pieces]
+
+    def _grow(
+        self,
+        wanted: list[Proposal],
+        able: Sequence[Proposal],
+        spare: Sequence[Proposal],
+        fates: dict[str, Judgement],
+    ) -> tuple[list[Proposal], list[Proposal]]:
+        """Regions in the place of what they hold, where they gain more than that; and which they are.
+
+        A convolution that does not gain alone may do so here: what it lost was the way of its images to
+        another layout and back. So all of `able` are tried, if they are accurate.
+        """
+        convolutions = {p.piece.nodes: p for p in able if p.piece.kind == "convolution"}
+        found = self._regions(convolutions, spare)
+        unchecked = [p for parts in found.values() for p in parts if fates[p.piece.name].check is None]
+        checks = zip(unchecked, self._checks(unchecked), strict=True)
+        inaccurate = {p.piece.nodes for p, check in checks if not check.passed}
+        inaccurate |= {p.piece.nodes for p in convolutions.values() if _failed(fates[p.piece.name])}
+        if inaccurate:
+            convolutions = {n: p for n, p in convolutions.items() if n not in inaccurate}
+            found = self._regions(convolutions, [p for p in spare if p.piece.nodes not in inaccurate])
+        fates |= {p.piece.name: Judgement(p, False, p.reason) for p in found}
+        regions = self._buildable(list(found), fates)
+        if not regions:
+            return wanted, []
+
+        def without_parts(kept: Sequence[Proposal]) -> list[Proposal]:
+            inside = {p.piece.name for region in kept for p in found[region]}
+            return [*(p for p in wanted if p.piece.name not in inside), *kept]
+
+        self.say(f"measuring {len(regions)} regions in place")
+        timings, kept = self._timings(without_parts(regions)), []
+        for region in regions:
+            name = region.piece.name
+            fates[name] = replace(fates[name], timing=timings.get(name))
+            if _gain(fates[name]) > sum(_gain(fates[p.piece.name]) for p in found[region] if p in wanted):
+                kept.append(region)
+        kept = self._verify(kept, fates)
+        return without_parts(kept), kept
+
+    def _regions(
+        self, convolutions: Mapping[tuple[str, ...], Proposal], spare: Sequence[Proposal]
+    ) -> dict[Proposal, list[Proposal]]:
+        """Regions of these convolutions (by their nodes) and spare ones, and which of both each holds."""
+        known = {**convolutions, **{p.piece.nodes: p for p in spare}}
+        wanted, others = [p.piece for p in convolutions.values()], [p.piece for p in spare]
+        found = {}
+        for piece in find_regions(self.model, wanted, others, MOST_IMAGES):
+            assert piece.region is not None, "what is found is a region"
+            parts = [known[m.nodes] for m in piece.region.members if m.nodes in known]
+            before, after = sum(p.before for p in parts), sum(p.after for p in parts)
+            reason = f"{len(parts)} convolutions and what joins them, without a copy between"
+            found[Proposal(piece, before, after, before, reason)] = parts
+        return found
 
     def _race(
         self, wanted: list[Proposal], fates: dict[str, Judgement]
@@ -276,6 +336,17 @@ def _slow_reason(fate: Judgement) -> str:
         f"no gain in place: {fate.timing.fused_ms:.3g} ms natively, {fate.timing.baseline_ms:.3g} ms in "
         "onnxruntime"
     )
+
+
+def _errors(check: Check) -> str:
+    return (
+        f"its error against float64 is {check.ours.max_abs_error:.2g}, onnxruntime's "
+        f"{check.theirs.max_abs_error:.2g}"
+    )
+
+
+def _failed(fate: Judgement) -> bool:
+    return fate.check is not None and not fate.check.passed
 
 
 def _gain(fate: Judgement) -> float:

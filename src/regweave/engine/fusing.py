@@ -86,10 +86,10 @@ def fuse(
         optimised = shop.optimise(read.proto, threads=count)
         names = node_names(optimised.graph)
         taken = [p.piece for p in chains if p.hopeful or p.piece.forced or tune]
-        rest = proposed_rest(seen, taken, apart, count, names)
+        rest, spare = proposed_rest(seen, taken, apart, count, names)
         natives = Natives(target, count, block_size())
         court = Court(seen, read, parts, natives, shop, feeds, optimised, baseline, say, patient=tune)
-        decision = court.decide([*chains, *rest])
+        decision = court.decide([*chains, *rest], spare)
         session = decision.session
         say("comparing the outputs with onnxruntime's")
         errors = compare_outputs(session.run(None, feeds), expected)

@@ -17,24 +17,22 @@ from functools import lru_cache
 
 from regweave.assembly import Listing
 from regweave.cascades.native import NativeChain, NativeRun
-from regweave.convolution import Conv2d, DenseConvolution
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import (
     Extra,
     NativeOperator,
     OutputDim,
     Pitch,
-    Prepared,
     Rest,
     Same,
     SizedOperator,
 )
+from regweave.engine.regional import convolution_layer, convolution_operator, region_operator
 from regweave.errors import UnsupportedError
 from regweave.graphs import Axis, Piece
 from regweave.graphs import Rest as RestOfShape
 from regweave.kernels import ChainPlan
 from regweave.kernels.arguments import field_offset
-from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.joins import join_arguments, join_kernel
 from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine
@@ -44,8 +42,6 @@ PLACES = {
     "x": "x", "y": "y", "x_pitch": "x_pitch", "y_pitch": "y_pitch", "count": "rows", "batch": "batch",
     "parts": "parts", "scratch": "scratch",
 }  # fmt: skip
-
-CONVOLUTION_PLACES = {"x": "x", "y": "y", "scratch": "scratch", "flags": "flags"}
 
 PART_FLOPS = 1 << 21
 """Work below which a part is not worth waking a thread for; about 20 microseconds."""
@@ -81,7 +77,7 @@ class Natives:
         """Whether a piece has a blocked variant: images in, images of the same size out."""
         if not self.block or self.block % self.machine.lanes or not _keeps_image(piece):
             return False
-        if piece.kind == "convolution":
+        if piece.kind in ("convolution", "region"):
             return False
         if piece.kind == "elementwise":
             return _is_flat(piece) or (piece.channel_axis == 1 and self.block == self.machine.lanes)
@@ -99,42 +95,26 @@ class Natives:
     def _made(self, piece: Piece, blocked: bool) -> Native:
         if piece.kind == "elementwise":
             return self._run(piece, blocked)
+        if piece.kind == "region":
+            return self._region(piece)
         return self._convolution(piece) if piece.kind == "convolution" else self._chain(piece, blocked)
 
     def _convolution(self, piece: Piece) -> Native:
         """On plain images; the tables of each size are made when onnxruntime first meets it."""
-        layer, window, shape = piece.layer, piece.window, piece.input_shape
-        assert layer is not None, "the caller asks for convolutions only"
-        assert window is not None
+        layer = convolution_layer(piece, self.machine, self.threads)
+        shape = piece.input_shape
         assert shape is not None, "their sizes are known"
-        made = Conv2d(
-            layer.weights,
-            layer.bias,
-            stride=window.settings["strides"],
-            padding=window.settings["padding"],
-            dilation=window.settings["dilations"],
-            groups=window.settings["groups"],
-            activation=layer.epilogue,
-            threads=self.threads,
-            isa=self.machine.name,
-        )
-
-        def prepare(shape: tuple[int, ...]) -> Prepared:
-            dense = made.dense(shape)
-            fallback = None if dense.fallback is None else prepared(dense.fallback)
-            return replace(prepared(dense), fallback=fallback)
-
-        def prepared(dense: DenseConvolution) -> Prepared:
-            return Prepared(
-                dense.out_shape, dense.kernel.address, dense.arguments, CONVOLUTION_PLACES,
-                dense.parts, dense.scratch_bytes, dense.flag_bytes, keep=(dense,),
-            )  # fmt: skip
-
-        operator = SizedOperator(
-            piece.name, piece.widths[0], ctypes.sizeof(ConvArguments), prepare, keep=(made,)
-        )
         sizes = tuple(1 if size is None else size for size in shape)
-        return Native(operator, made.dense(sizes).kernel)
+        return Native(convolution_operator(piece, layer), layer.dense(sizes).kernel)
+
+    def _region(self, piece: Piece) -> Native:
+        """Several convolutions on plain images; shown as the kernel of the last one."""
+        region = piece.region
+        assert region is not None, "the caller asks for regions only"
+        last = region.members[-1].work
+        assert isinstance(last, Piece), "a region ends with a convolution"
+        operator = region_operator(piece, self.machine, self.threads)
+        return Native(operator, self._convolution(last).kernel)
 
     def gate(self, channels: int, name: str) -> Native:
         """x [batch, C, ...] times a gate [batch, C, 1, 1], both blocked; `channels` counts padded ones."""

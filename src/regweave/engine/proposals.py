@@ -14,7 +14,7 @@ the same work happens in registers:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,29 +116,31 @@ def proposed_chains(
 
 def proposed_rest(
     model: Model, chains: Sequence[Piece], apart: Iterable[str], threads: int, alive: Names
-) -> list[Proposal]:
-    """Convolutions, single products and element-wise runs in what the chosen chains leave.
+) -> tuple[list[Proposal], list[Proposal]]:
+    """Convolutions, single products and element-wise runs in what the chosen chains leave; and convolutions
+    that are hardly worth it alone, but may be part of a region.
 
     `alive` are the nodes that onnxruntime's optimiser leaves standing. What it makes something better of (a
     layer norm, say) is not proposed: one node taken out would cost the whole of it.
     """
     kept = set(apart)
 
-    def proposed(pieces: Iterable[Piece]) -> list[Proposal]:
-        found = []
+    def predicted(pieces: Iterable[Piece]) -> Iterator[Proposal]:
         for piece in pieces:
             trimmed = _trimmed(model, piece) if piece.kind == "elementwise" else piece
             if trimmed is None or kept & set(trimmed.nodes) or not _stands(model, trimmed, alive):
                 continue
-            proposal = _predicted(model, trimmed, threads)
-            if proposal.before - proposal.after > LEAST_GAIN:
-                found.append(proposal)
-        return found
+            yield _predicted(model, trimmed, threads)
+
+    def gains(proposal: Proposal) -> bool:
+        return proposal.before - proposal.after > LEAST_GAIN
 
     # activations behind convolutions that stay in onnxruntime are runs of their own
-    convolutions = proposed(find_convolutions(model, chains))
+    every = list(predicted(find_convolutions(model, chains)))
+    convolutions = list(filter(gains, every))
     taken = [*chains, *(proposal.piece for proposal in convolutions)]
-    return [*convolutions, *proposed(find_pieces(model, taken))]
+    rest = filter(gains, predicted(find_pieces(model, taken)))
+    return [*convolutions, *rest], [proposal for proposal in every if not gains(proposal)]
 
 
 def _stands(model: Model, piece: Piece, alive: Names) -> bool:

@@ -52,7 +52,7 @@ class PieceReport:
     `onnxruntime_error` is onnxruntime's own error against the same float64 reference.
     """
 
-    kind: Literal["chain", "single", "convolution", "elementwise"]
+    kind: Literal["chain", "single", "convolution", "elementwise", "region"]
     nodes: tuple[str, ...]
     shape: Shape
     activations: tuple[tuple[str, ...], ...]

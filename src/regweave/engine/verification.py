@@ -51,7 +51,9 @@ def captured(
 ) -> dict[str, np.ndarray]:
     """All tensors at the ends of the pieces, as onnxruntime computes them in the original model."""
     names = dict.fromkeys(
-        name for piece in pieces for name in (piece.input, *piece.extra_inputs, piece.output)
+        name
+        for piece in pieces
+        for name in (piece.input, *piece.extra_inputs, piece.output, _last(piece).input)
     )
     made = [name for name in names if name in model.makers]
     proto = onnx.ModelProto()
@@ -73,8 +75,8 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     x = tensors[piece.input]
     if not x.size:
         return Check(Accuracy(0.0, 0.0), Accuracy(0.0, 0.0), True)
-    if piece.window is not None:
-        return _check_convolution(piece, natives, np.ascontiguousarray(x, np.float32), tensors[piece.output])
+    if piece.window is not None or piece.region is not None:
+        return _check_convolution(piece, natives, tensors)
     x = np.ascontiguousarray(x.T if piece.transposed else x, np.float32)
     extras = [np.ascontiguousarray(tensors[name], np.float32) for name in piece.extra_inputs]
     theirs = np.asarray(tensors[piece.output])
@@ -83,14 +85,26 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     return _judge(reference, _at(piece, ours, at), _at(piece, theirs, at))
 
 
-def _check_convolution(piece: Piece, natives: Natives, x: np.ndarray, theirs: np.ndarray) -> Check:
-    """The same for a convolution, on some rows of the result spread over it."""
-    ours = _run(piece, natives, x, (), theirs.shape, False)
+def _last(piece: Piece) -> Piece:
+    """The convolution that a region ends with; the piece itself if it is no region."""
+    last = piece.region.members[-1].work if piece.region else piece
+    assert isinstance(last, Piece), "a region ends with a convolution"
+    return last
+
+
+def _check_convolution(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray]) -> Check:
+    """The same for a convolution, on some rows of the result spread over it. Of a region the last one is
+    checked with what reaches it; the others were checked as pieces before."""
+    x, *extras = (
+        np.ascontiguousarray(tensors[name], np.float32) for name in (piece.input, *piece.extra_inputs)
+    )
+    theirs, last = tensors[piece.output], _last(piece)
+    ours = _run(piece, natives, x, extras, theirs.shape, False)
     batch, _, height, width = theirs.shape
     count = min(batch * height, max(2, POSITIONS // width))
     rows = np.unique(np.linspace(0, batch * height - 1, count).astype(np.int64))
     images, lines = rows // height, rows % height
-    reference = _convolution_rows(piece, x, images, lines)
+    reference = _convolution_rows(last, tensors[last.input], images, lines)
     return _judge(reference, ours[images, :, lines], theirs[images, :, lines])
 
 

@@ -15,6 +15,7 @@ from regweave.graphs.convolutions import find_convolutions, recognise_window
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Axis, Link, Piece, Rest
 from regweave.graphs.reading import read_model
+from regweave.graphs.regions import find_regions
 from regweave.graphs.rewriting import replace_pieces
 from regweave.graphs.runs import find_pieces
 from regweave.graphs.spreading import SPREAD, Spread, spread, spreads
@@ -30,6 +31,7 @@ __all__ = [
     "find_candidates",
     "find_convolutions",
     "find_pieces",
+    "find_regions",
     "read_model",
     "recognise_window",
     "replace_pieces",

@@ -4,6 +4,7 @@
     kind "single"        one product and the work behind it
     kind "convolution"   a convolution with a larger kernel, strides or groups, and the work that it can hold
     kind "elementwise"   a run of element-wise work alone
+    kind "region"        several convolutions and what stands between them
 
 A piece reads one main tensor and maybe some extra ones, and leaves one tensor; nothing outside reads anything
 in between. A chain that was looked for but is broken somewhere is a piece too, with the reason as its
@@ -23,11 +24,12 @@ import numpy as np
 from regweave.graphs.dimensions import Shape
 from regweave.graphs.folding import build_chain, build_run, extra_names
 from regweave.graphs.layers import Layer, Window
+from regweave.graphs.members import Region
 from regweave.graphs.products import Product
 from regweave.graphs.steps import Step
 from regweave.operators import Chain, ElementwiseRun, Order
 
-Kind = Literal["chain", "single", "convolution", "elementwise"]
+Kind = Literal["chain", "single", "convolution", "elementwise", "region"]
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,13 @@ class Piece:
     links: tuple[Link, ...] = ()
     steps: tuple[Step, ...] = ()
     window: Window | None = None
+    region: Region | None = None
 
     @property
     def name(self) -> str:
         """A name for people, unique among pieces that share no nodes: that of its first product or node."""
-        return self.gemm_nodes[0] if self.gemm_nodes else self.nodes[0]
+        first = self.gemm_nodes[0] if self.gemm_nodes else self.nodes[0]
+        return f"region of {first}" if self.region else first
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
@@ -115,7 +119,7 @@ class Piece:
     @property
     def extra_inputs(self) -> tuple[str, ...]:
         """Tensors that are read beside the input, in the order of the kernel's extras."""
-        return extra_names(self.all_steps)
+        return self.region.inputs[1:] if self.region else extra_names(self.all_steps)
 
     @property
     def gates(self) -> frozenset[int]:

@@ -26,6 +26,7 @@ from regweave.operators.stage import Order, Signature, Stage
 
 if TYPE_CHECKING:
     from regweave.operators.convolution import Axis, Convolution, convolution_of
+    from regweave.operators.planes import Largest, Repeat
     from regweave.operators.run import ElementwiseRun, RunSignature
 
 __all__ = [
@@ -42,11 +43,13 @@ __all__ = [
     "Gelu",
     "HardSigmoid",
     "HardSwish",
+    "Largest",
     "LeakyRelu",
     "MulScalar",
     "Operand",
     "Order",
     "Relu",
+    "Repeat",
     "RunSignature",
     "Sigmoid",
     "Signature",
@@ -64,5 +67,6 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     convolution=("Axis", "Convolution", "convolution_of"),
+    planes=("Largest", "Repeat"),
     run=("ElementwiseRun", "RunSignature"),
 )

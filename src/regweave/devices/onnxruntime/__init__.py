@@ -1,20 +1,27 @@
 """Native operators inside an onnxruntime session: kernels of ours as nodes of domain "regweave"."""
 
+from regweave.devices.onnxruntime.blocks import MOST_IMAGES, OUTPUT_PLACE, WORK_PLACE
 from regweave.devices.onnxruntime.operator import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
 from regweave.devices.onnxruntime.registration import DOMAIN, unsupported_reason
 from regweave.devices.onnxruntime.session import NativeSession
-from regweave.devices.onnxruntime.sized import Prepared, SizedOperator
+from regweave.devices.onnxruntime.sized import LINE, Place, Prepared, SizedOperator, Step
 
 __all__ = [
     "DOMAIN",
+    "LINE",
+    "MOST_IMAGES",
+    "OUTPUT_PLACE",
+    "WORK_PLACE",
     "Extra",
     "NativeOperator",
     "NativeSession",
     "OutputDim",
     "Pitch",
+    "Place",
     "Prepared",
     "Rest",
     "Same",
     "SizedOperator",
+    "Step",
     "unsupported_reason",
 ]

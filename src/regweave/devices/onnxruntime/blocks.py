@@ -8,6 +8,7 @@ register and needs no Python while a model runs.
     InputRule       where input i's pointer goes, and how many elements it must have
     OutputRule      where a dimension of the output comes from
     ImageSize       for operators that are prepared for each size of image: one of these sizes
+    StepBlock       one kernel of such a size, and where its addresses come from
 """
 
 from __future__ import annotations
@@ -55,24 +56,44 @@ RANK = 4
 """Dimensions of an image: [batch, channels, height, width]."""
 
 
-class ImageSize(ctypes.Structure):
-    """A shape that an operator is prepared for; see `sized`. The flags of all parts start the scratch."""
+MOST_IMAGES = 8
+"""Inputs of an operator that is prepared by size."""
+
+OUTPUT_PLACE, WORK_PLACE = MOST_IMAGES, MOST_IMAGES + 1
+"""Where a step's addresses count from, beside the inputs: the output, the operator's own memory."""
+
+
+class Patch(ctypes.Structure):
+    """The address `offset` bytes into place `source` goes to byte `place` of a step's arguments."""
+
+    _fields_ = (("place", Size), ("source", Size), ("offset", Size))
+
+
+class StepBlock(ctypes.Structure):
+    """A kernel of a prepared size. Where one of its flags is NaN afterwards, the fallback runs instead."""
 
     _fields_ = (
-        ("dims", ctypes.c_int64 * RANK),
-        ("out_dims", ctypes.c_int64 * RANK),
+        ("next", Pointer),  # a StepBlock, or null
+        ("fallback", Pointer),  # a StepBlock, or null
         ("kernel", Pointer),
         ("arguments", Pointer),
+        ("arguments_size", Size),
         ("parts", Size),
-        ("scratch_size", Size),  # of all parts, flags included
-        ("flags_size", Size),  # of all parts
-        ("strips_offset", Size),  # from the flags to the scratch behind them, whole cache lines
-        ("x_place", Size),
-        ("y_place", Size),
-        ("scratch_place", Size),
-        ("flags_place", Size),
-        ("fallback", Pointer),  # an ImageSize, or null
-        ("slot", ScratchSlot),  # its own scratch, for one call at a time
+        ("flags_size", Size),  # of all parts; they start the operator's own memory
+        ("patches", Pointer),
+        ("patch_count", Size),
+    )
+
+
+class ImageSize(ctypes.Structure):
+    """Shapes that an operator is prepared for; see `sized`."""
+
+    _fields_ = (
+        ("dims", ctypes.c_int64 * (RANK * MOST_IMAGES)),
+        ("out_dims", ctypes.c_int64 * RANK),
+        ("first", Pointer),  # a StepBlock; null where the result is empty
+        ("memory_size", Size),
+        ("slot", ScratchSlot),  # memory of its own, for one call at a time
     )
 
 
@@ -118,7 +139,7 @@ class OperatorBlock(ctypes.Structure):
         ("output_rules", OutputRule * MOST_DIMENSIONS),
         ("sizes", Pointer),  # of an operator prepared by size: pointers to ImageSizes, and how many there are
         ("size_count", Size),
-        ("prepare", Pointer),  # ImageSize *prepare(const int64_t dims[RANK])
+        ("prepare", Pointer),  # ImageSize *prepare(const int64_t dims[inputs][RANK])
     )
 
 

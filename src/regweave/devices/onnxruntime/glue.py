@@ -17,9 +17,10 @@ Registers are fixed by hand, because every call clobbers the rest: rbx the block
 arguments, r15 the input's number, rbp the frame. A status from onnxruntime that is not null is returned as it
 is.
 
-In the text below, `@name` is the block's field `name`, `&name` one of the ImageSize in r14, `=name` a word of
-the frame, `!Function` calls onnxruntime and leaves with its status unless that is null, and `@name <- %reg`
-stores into the arguments at the place that the field names. `?borrow` makes rax the address of rdx bytes.
+In the text below, `@name` is the block's field `name`, `&name` one of the ImageSize in r14, `~name` one of
+the StepBlock there, `=name` a word of the frame, `!Function` calls onnxruntime and leaves with its status
+unless that is null, and `@name <- %reg` stores into the arguments at the place that the field names.
+`?borrow` makes rax the address of rdx bytes.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ from collections.abc import Sequence
 from regweave.devices.onnxruntime.blocks import (
     FIXED,
     MOST_DIMENSIONS,
+    MOST_IMAGES,
+    OUTPUT_PLACE,
     RANK,
+    WORK_PLACE,
     ImageSize,
     InputRule,
     OperatorBlock,
     OutputRule,
+    Patch,
     ScratchSlot,
+    StepBlock,
     offset,
 )
 from regweave.devices.onnxruntime.sized_glue import CONVOLVE
@@ -50,6 +56,8 @@ _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "f
 _FRAME["slot"] = -104
 _FRAME["dimensions"] = -104 - 8 * MOST_DIMENSIONS
 _FRAME["result"] = _FRAME["dimensions"] - 8 * MOST_DIMENSIONS
+_FRAME["places"] = _FRAME["result"] - 8 * (WORK_PLACE + 1)
+_FRAME["images"] = _FRAME["places"] - 8 * RANK * MOST_IMAGES
 
 _ANSWERS = f"""
 rw_name:   movq {offset("name")}(%rdi), %rax
@@ -378,7 +386,7 @@ _NUMBERS = {
     "SLOT": ctypes.sizeof(ScratchSlot),
     "SLOT_MEMORY": ScratchSlot.memory.offset,
     "FIXED": FIXED,
-    "FRAME": -_FRAME["result"] - _SAVED,
+    "FRAME": -_FRAME["images"] - _SAVED,
     "SAVED": _SAVED,
     "MOST_DIMENSIONS": MOST_DIMENSIONS,
     "INVALID_ARGUMENT": 2,
@@ -386,6 +394,15 @@ _NUMBERS = {
     "FREE": offset("slot", ImageSize) + ScratchSlot.taken.offset,
     "OWN_MEMORY": offset("slot", ImageSize) + ScratchSlot.memory.offset,
     "OUT_DIMS": offset("out_dims", ImageSize),
+    "IMAGE": 8 * RANK,
+    "IMAGES": _FRAME["images"],
+    "PLACES": _FRAME["places"],
+    "OUTPUT": _FRAME["places"] + 8 * OUTPUT_PLACE,
+    "WORK": _FRAME["places"] + 8 * WORK_PLACE,
+    "PATCH": ctypes.sizeof(Patch),
+    "PATCH_PLACE": Patch.place.offset,
+    "PATCH_SOURCE": Patch.source.offset,
+    "PATCH_OFFSET": Patch.offset.offset,
 }
 
 
@@ -407,7 +424,7 @@ def glue_text() -> str:
         _RUN,
         _LEAVE,
     )
-    return exported + _ANSWERS + _written(compute) + _written((_ENTER, _SHAPE, *CONVOLVE, _LEAVE), "convolve")
+    return exported + _ANSWERS + _written(compute) + _written((_ENTER, *CONVOLVE, _LEAVE), "convolve")
 
 
 def _written(parts: Sequence[str], name: str = "compute") -> str:
@@ -417,6 +434,7 @@ def _written(parts: Sequence[str], name: str = "compute") -> str:
     body = re.sub(r"@(\w+) <- (%\w+)", r"movq  @\1, %rcx\n    movq  \2, (%r13,%rcx)", body)
     body = re.sub(r"@(\w+)", lambda match: f"{offset(match[1])}(%rbx)", body)
     body = re.sub(r"&(\w+)", lambda match: f"{offset(match[1], ImageSize)}(%r14)", body)
+    body = re.sub(r"~(\w+)", lambda match: f"{offset(match[1], StepBlock)}(%r14)", body)
     body = re.sub(r"=([a-z]+)", lambda match: f"{_FRAME[match[1]]}(%rbp)", body)
     body = re.sub(r"\b([A-Z][A-Z_]+)\b", lambda match: str(_NUMBERS[match[1]]), body)
     body = re.sub(r" *#.*", "", body)

@@ -19,6 +19,7 @@ from regweave.devices.onnxruntime.blocks import (
     CALLED,
     FIXED,
     MOST_DIMENSIONS,
+    MOST_IMAGES,
     MOST_INPUTS,
     REST,
     OperatorBlock,
@@ -148,13 +149,12 @@ def operator_block(
 
 
 def _sized_block(operator: SizedOperator, interface: Interface, memory: int) -> OperatorBlock:
-    words = (
-        f"regweave {operator.name}: the input is no image; expected [batch, {operator.channels}, height, "
-        "width]"
-    )
+    images = ", ".join(f"[batch, {count}, height, width]" for count in operator.channels)
+    words = f"regweave {operator.name}: not all inputs are images; expected {images}"
+    assert len(operator.channels) <= MOST_IMAGES, "the engine never plans so many inputs"
     block, texts = _common_block(operator.name, words, interface, memory)
     block.table.KernelComputeV2 = glue()("rw_convolve")
-    block.inputs, block.arguments_size = 1, operator.arguments_size
+    block.inputs, block.arguments_size = len(operator.channels), operator.arguments_size
     block.alive = (operator, texts, Sizes(operator, block))
     return block
 

@@ -1,63 +1,84 @@
-"""Operators whose kernel is prepared for each size of image: a convolution's tables depend on it.
+"""Operators whose kernels are prepared for each size of image: a convolution's tables depend on it.
 
-    SizedOperator("Conv0", prepare=lambda shape: Prepared(out_shape, kernel, arguments, ...))
+    SizedOperator("Conv0", prepare=lambda shape: Prepared(out_shape, (Step(kernel, arguments, ...),), memory))
 
-onnxruntime's call finds the shape of its input among those prepared before, without Python. For a new one it
-asks `prepare`, once, and keeps the answer as long as the operator lives. A kernel may leave word that its
-result is not to be used, a NaN in its part's flags: then the prepared `fallback` runs.
+onnxruntime's call finds the shapes of its inputs among those prepared before, without Python. For new ones it
+asks `prepare`, once, and keeps the answer as long as the operator lives. What is prepared is a list of steps,
+each a kernel whose addresses are counted from an input, from the output or from memory of the operator's own:
 
-    ImageSize    a prepared size as the native side reads it: shapes, kernel, arguments, one piece of scratch
+    pool       input 0        -> memory + 0         a region of a network: what one step writes the next
+    convolve   input 1        -> memory + 9830400   one reads, side by side where it is concatenated
+    convolve   memory + 0     -> output
+
+A kernel may leave word that its result is not to be used, a NaN in its part's flags, which start the
+operator's own memory: then the step's `fallback` runs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from regweave.devices.onnxruntime.blocks import RANK, ImageSize, OperatorBlock, ScratchSlot
+from regweave.devices.onnxruntime.blocks import RANK, ImageSize, OperatorBlock, Patch, ScratchSlot, StepBlock
 
 MOST_SIZES = 4096
 """Sizes that an operator can be prepared for in its life; a page-sized table holds their places."""
 
-_LINE = 64
+LINE = 64
+"""Bytes of a cache line; memory starts at one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """`offset` bytes into input `source`, or into one of OUTPUT_PLACE and WORK_PLACE."""
+
+    source: int
+    offset: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A kernel ready for one shape.
+class Step:
+    """A kernel with its arguments.
 
-    `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` are complete but
-    for the fields named by `places` (for "x", "y", "scratch", "flags"). `scratch` and `flags` are the bytes
-    of a part. `fallback` runs where a flag is NaN; without one they are not looked at.
+    `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` are complete but for
+    the addresses, which `places` gives by the fields' names. `flags` are the bytes of all parts' flags;
+    `fallback` runs where one is NaN, without one they are not looked at.
     """
 
-    out_shape: tuple[int, ...]
     kernel: int
     arguments: ctypes.Structure
-    places: dict[str, str]
+    places: Mapping[str, Place]
     parts: int
-    scratch: int
-    flags: int
-    fallback: Prepared | None = None
+    flags: int = 0
+    fallback: Step | None = None
     keep: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class SizedOperator:
-    """`y = name(x)` on float32 images [batch, channels, height, width].
+class Prepared:
+    """What runs for given shapes: steps in their order, and the bytes of memory that they need together."""
 
-    `prepare` answers a shape of x with what runs it, or raises: then onnxruntime's call fails with the words
-    of the error. Its arguments are of `arguments_size` bytes. `keep` is whatever must live as long as the
-    operator.
+    out_shape: tuple[int, ...]
+    steps: tuple[Step, ...]
+    memory: int
+
+
+@dataclass(frozen=True, eq=False)
+class SizedOperator:
+    """`y = name(x, ...)` on float32 images [batch, channels, height, width].
+
+    `prepare` answers the inputs' shapes with what runs them, or raises: then onnxruntime's call fails with
+    the words of the error. No arguments of its steps are larger than `arguments_size` bytes. `channels` are
+    those of each input. `keep` is whatever must live as long as the operator.
     """
 
     name: str
-    channels: int
+    channels: tuple[int, ...]
     arguments_size: int
-    prepare: Callable[[tuple[int, ...]], Prepared]
+    prepare: Callable[..., Prepared]
     keep: tuple[Any, ...] = ()
 
 
@@ -77,17 +98,19 @@ class Sizes:
         self.block.prepare = ctypes.cast(self.callback, ctypes.c_void_p).value
 
     def _prepare(self, dims: Any) -> int | None:
-        """What the native side calls with a shape that is new: the address of an ImageSize, None if there is
+        """What the native side calls with shapes that are new: the address of an ImageSize, None if there is
         none."""
-        shape = tuple(dims[:RANK])
+        count = RANK * len(self.operator.channels)
+        found = tuple(dims[:count])
         try:
             with self._lock:
                 for size in self._alive:
-                    if tuple(size.dims) == shape:
+                    if tuple(size.dims[:count]) == found:
                         return ctypes.addressof(size)
                 if self.block.size_count == MOST_SIZES:
                     raise ValueError(f"more than {MOST_SIZES} sizes of image")
-                size = self._size(shape, self.operator.prepare(shape))
+                shapes = [found[at : at + RANK] for at in range(0, count, RANK)]
+                size = self._size(found, self.operator.prepare(*shapes))
                 self._alive.append(size)
                 self.table[self.block.size_count] = ctypes.addressof(size)
                 # after its place is filled: the native side reads it without a lock
@@ -99,22 +122,39 @@ class Sizes:
             self.block.shape_words = ctypes.addressof(self._words)
             return None
 
-    def _size(self, shape: tuple[int, ...], prepared: Prepared) -> ImageSize:
-        places = {
-            role: getattr(type(prepared.arguments), name).offset for role, name in prepared.places.items()
-        }
-        flags = prepared.parts * prepared.flags
+    def _size(self, dims: tuple[int, ...], prepared: Prepared) -> ImageSize:
         size = ImageSize()
-        size.dims[:], size.out_dims[:] = shape, prepared.out_shape
-        size.kernel, size.parts = prepared.kernel, prepared.parts
-        size.arguments = ctypes.addressof(prepared.arguments)
-        size.flags_size, size.strips_offset = flags, -(-flags // _LINE) * _LINE
-        size.scratch_size = size.strips_offset + prepared.parts * prepared.scratch
-        for role, place in places.items():
-            setattr(size, f"{role}_place", place)
-        memory = ctypes.create_string_buffer(size.scratch_size + _LINE)
-        size.slot = ScratchSlot(0, -(-ctypes.addressof(memory) // _LINE) * _LINE)
-        fallback = None if prepared.fallback is None else self._size(shape, prepared.fallback)
-        size.fallback = None if fallback is None else ctypes.addressof(fallback)
-        size.alive = (prepared, memory, fallback)
+        size.dims[: len(dims)], size.out_dims[:] = dims, prepared.out_shape
+        following: StepBlock | None = None
+        for step in reversed(prepared.steps):
+            following = self._step(step, following)
+        size.first, size.memory_size = _address(following), prepared.memory
+        memory = ctypes.create_string_buffer(prepared.memory + LINE)
+        size.slot = ScratchSlot(0, -(-ctypes.addressof(memory) // LINE) * LINE)
+        size.alive = (prepared, memory, following)
         return size
+
+    def _step(self, step: Step, following: StepBlock | None) -> StepBlock:
+        assert ctypes.sizeof(step.arguments) <= self.operator.arguments_size, "room on the stack for them"
+        kind = type(step.arguments)
+        patches = (Patch * len(step.places))(
+            *((getattr(kind, name).offset, place.source, place.offset) for name, place in step.places.items())
+        )
+        fallback = None if step.fallback is None else self._step(step.fallback, following)
+        block = StepBlock(
+            _address(following),
+            _address(fallback),
+            step.kernel,
+            ctypes.addressof(step.arguments),
+            ctypes.sizeof(step.arguments),
+            step.parts,
+            step.flags,
+            ctypes.addressof(patches),
+            len(patches),
+        )
+        block.alive = (step, patches, fallback, following)
+        return block
+
+
+def _address(block: StepBlock | None) -> int | None:
+    return None if block is None else ctypes.addressof(block)

@@ -1,35 +1,57 @@
-"""The native side of operators that are prepared by size, in the notation of `glue`; r14 is the ImageSize.
+"""The native side of operators that are prepared by size, in the notation of `glue`.
 
-find the input's shape among those prepared; for a new one call `prepare`
-output, scratch, addresses into a copy of the arguments; run; look at the flags, and run the fallback
+find the inputs' shapes among those prepared; for new ones call `prepare`      r14: the ImageSize
+output and the operator's own memory
+for each step: addresses into a copy of its arguments; run; look at the flags  r14: the StepBlock
 """
 
 _FIND = """
+    xorl  %r15d, %r15d                    # dimensions and address of every input
+rw_input:
+    movq  %r12, %rdi
+    movq  %r15, %rsi
+    leaq  =value, %rdx
+    !KernelContext_GetInput
+    movq  =value, %rdi
+    leaq  =info, %rsi
+    !GetTensorTypeAndShape
+    movq  =info, %rdi
+    leaq  =rank, %rsi
+    !GetDimensionsCount
     cmpq  $RANK, =rank
-    jne   rw_wrong
-    movq  =dimensions, %r8
-    movq  8+=dimensions, %r9
-    movq  16+=dimensions, %r10
-    movq  24+=dimensions, %r11
+    jne   rw_wrong_rank
+    movq  =info, %rdi
+    imulq $IMAGE, %r15, %rsi
+    leaq  IMAGES(%rbp,%rsi), %rsi
+    movl  $RANK, %edx
+    !GetDimensions
+    movq  =info, %rdi
+    call  *@ReleaseTensorTypeAndShapeInfo
+    movq  =value, %rdi
+    leaq  =found, %rsi
+    !GetTensorMutableData
+    movq  =found, %rax
+    movq  %rax, PLACES(%rbp,%r15,8)
+    incq  %r15
+    cmpq  @inputs, %r15
+    jb    rw_input
     movq  @sizes, %rdx
-    movq  @size_count, %rcx
+    movq  @size_count, %r8
+    cld
 rw_size:
-    testq %rcx, %rcx
+    testq %r8, %r8
     jz    rw_new
     movq  (%rdx), %r14
     addq  $8, %rdx
-    decq  %rcx
-    cmpq  %r11, 24(%r14)
-    jne   rw_size
-    cmpq  %r10, 16(%r14)
-    jne   rw_size
-    cmpq  %r9, 8(%r14)
-    jne   rw_size
-    cmpq  %r8, (%r14)
+    decq  %r8
+    leaq  IMAGES(%rbp), %rsi
+    movq  %r14, %rdi
+    imulq $RANK, %r15, %rcx
+    repe cmpsq
     jne   rw_size
     jmp   rw_found
 rw_new:
-    leaq  =dimensions, %rdi
+    leaq  IMAGES(%rbp), %rdi
     call  *@prepare
     testq %rax, %rax
     jz    rw_wrong
@@ -42,33 +64,16 @@ rw_found:
     leaq  =value, %r8
     !KernelContext_GetOutput
     movq  =value, %rdi
-    leaq  =batch, %rsi
+    leaq  =found, %rsi
     !GetTensorMutableData
-    movq  %r12, %rdi
-    xorl  %esi, %esi
-    leaq  =value, %rdx
-    !KernelContext_GetInput
-    movq  =value, %rdi
-    leaq  =count, %rsi
-    !GetTensorMutableData
-    cmpq  $0, &parts                      # an empty result
+    movq  =found, %rax
+    movq  %rax, OUTPUT(%rbp)
+    cmpq  $0, &first                      # an empty result
     je    rw_done
 """
 
-_START = """
-rw_start:
-    movq  %r13, %rdi
-    movq  &arguments, %rsi
-    movq  @arguments_size, %rcx
-    cld
-    rep movsb
-    movq  =count, %rax
-    movq  &x_place, %rcx
-    movq  %rax, (%r13,%rcx)
-    movq  =batch, %rax
-    movq  &y_place, %rcx
-    movq  %rax, (%r13,%rcx)
-    movq  $0, =slot                       # scratch: this size's own, or onnxruntime's where that is in use
+_MEMORY = """
+    movq  $0, =slot                       # this size's own memory, or onnxruntime's where that is in use
     movl  $1, %ecx
     xorl  %eax, %eax
     lock cmpxchgq %rcx, FREE(%r14)
@@ -78,62 +83,79 @@ rw_start:
     movq  OWN_MEMORY(%r14), %rax
     jmp   rw_aligned
 rw_none:
-    movq  &scratch_size, %rdx
+    movq  &memory_size, %rdx
     ?borrow
 rw_aligned:
-    movq  %rax, %r15
-    movq  &flags_place, %rcx
-    movq  %rax, (%r13,%rcx)
-    addq  &strips_offset, %rax
-    movq  &scratch_place, %rcx
-    movq  %rax, (%r13,%rcx)
+    movq  %rax, WORK(%rbp)
+    movq  &first, %r14
 """
 
-_RUN = """
+_STEP = """
+rw_step:
+    movq  %r13, %rdi
+    movq  ~arguments, %rsi
+    movq  ~arguments_size, %rcx
+    cld
+    rep movsb
+    movq  ~patches, %rsi
+    movq  ~patch_count, %rcx
+rw_patch:
+    testq %rcx, %rcx
+    jz    rw_patched
+    movq  PATCH_SOURCE(%rsi), %rdx
+    movq  PLACES(%rbp,%rdx,8), %rdx
+    addq  PATCH_OFFSET(%rsi), %rdx
+    movq  PATCH_PLACE(%rsi), %rax
+    movq  %rdx, (%r13,%rax)
+    addq  $PATCH, %rsi
+    decq  %rcx
+    jmp   rw_patch
+rw_patched:
     movq  $0, =value
-    cmpq  $1, &parts
+    cmpq  $1, ~parts
     jne   rw_parallel
     movq  %r13, %rdi
     xorl  %esi, %esi
-    call  *&kernel
+    call  *~kernel
     jmp   rw_ran
 rw_parallel:
     movq  %r12, %rdi
-    movq  &kernel, %rsi
-    movq  &parts, %rdx
+    movq  ~kernel, %rsi
+    movq  ~parts, %rdx
     xorl  %ecx, %ecx
     movq  %r13, %r8
     call  *@KernelContext_ParallelFor
     movq  %rax, =value
 rw_ran:
-    movq  =value, %rax
-    movl  $1, %r9d                        # r9: the result may stay
-    cmpq  $0, &fallback
-    je    rw_free
-    testq %rax, %rax
-    jnz   rw_free
-    movq  &flags_size, %rcx
+    cmpq  $0, =value
+    jne   rw_free
+    cmpq  $0, ~fallback
+    je    rw_following
+    movq  WORK(%rbp), %rdx
+    movq  ~flags_size, %rcx
 rw_flag:
-    movl  -4(%r15,%rcx), %edx
-    andl  $0x7fffffff, %edx
-    cmpl  $0x7f800000, %edx
+    movl  -4(%rdx,%rcx), %eax
+    andl  $0x7fffffff, %eax
+    cmpl  $0x7f800000, %eax
     ja    rw_refused
     subq  $4, %rcx
     jnz   rw_flag
-    jmp   rw_free
-rw_refused:
-    xorl  %r9d, %r9d
+rw_following:
+    movq  ~next, %r14
+    testq %r14, %r14
+    jnz   rw_step
 rw_free:
     movq  =slot, %rdx
     testq %rdx, %rdx
     jz    rw_freed
     movq  $0, (%rdx)
 rw_freed:
-    testl %r9d, %r9d
-    jnz   rw_leave
-    movq  &fallback, %r14
-    jmp   rw_start
+    movq  =value, %rax
+    jmp   rw_leave
+rw_refused:
+    movq  ~fallback, %r14
+    jmp   rw_step
 """
 
-CONVOLVE = (_FIND, _START, _RUN)
+CONVOLVE = (_FIND, _MEMORY, _STEP)
 """The function's parts between those that it shares with other operators."""

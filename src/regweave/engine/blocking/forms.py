@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx
 from onnx import numpy_helper
+
+from regweave.graphs.enlarging import repetition
 
 NCHWC = "com.microsoft.nchwc"
 _MICROSOFT = "com.microsoft"
@@ -174,19 +175,13 @@ def _window(node: onnx.NodeProto, facts: Facts) -> Form | None:
 
 def _enlarge(node: onnx.NodeProto, facts: Facts) -> Form | None:
     """Nearest-neighbour enlargement by whole numbers, each pixel repeated."""
-    mode, where = _attribute(node, "mode"), _attribute(node, "coordinate_transformation_mode")
-    nearest = _attribute(node, "nearest_mode")
-    if (mode, where, nearest) != (b"nearest", b"asymmetric", b"floor") or len(node.input) != 3:
-        return None
-    scales = facts.constants.get(node.input[2])
-    if scales is None or facts.image(node.input[0]) is None:
-        return None
-    values = numpy_helper.to_array(scales)
-    if values.shape != (4,) or tuple(values[:2]) != (1, 1) or not np.array_equal(values, np.round(values)):
+    scales = facts.constants.get(node.input[2]) if len(node.input) == 3 else None
+    repeated = None if scales is None else repetition(node, numpy_helper.to_array(scales))
+    if repeated is None or facts.image(node.input[0]) is None:
         return None
     twin = onnx.helper.make_node(
         "Upsample", [node.input[0]], list(node.output), name=node.name, domain=NCHWC,
-        scales=[int(value) for value in values], mode="nearest",
+        scales=[1, 1, repeated.vertical, repeated.horizontal], mode="nearest",
     )  # fmt: skip
     return Form(twin, (0,))
 

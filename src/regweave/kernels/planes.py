@@ -1,0 +1,282 @@
+"""Between the convolutions of a region, plane by plane: nearest neighbours, the largest of a window.
+
+    repeat (2, 2)     a b      a a b b        largest of 2x2, padded     a b c      . . .
+                      c d  ->  a a b b        on the right and below     d e f  ->  e f f
+                               c c d d                                              . . .
+                               c c d d
+
+Images are plain, rows one behind the other; planes of input and result may stand anywhere, so a result can be
+the part of a concatenation. A part of the work is a range of planes, of every image.
+
+A window that hangs over the edge takes the nearest row and column inside in place of what is outside: the
+window holds these as well, so its maximum stays. `repeat (1, 1)` copies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from regweave.assembly import Builder, Listing
+from regweave.assembly.variables import Memory, Variable
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Largest, Repeat
+
+MOST_KERNEL_ROWS = 3
+"""Rows of a window: each has its address in a register."""
+MOST_KERNEL_COLUMNS = 7
+
+
+class PlaneArguments(ctypes.Structure):
+    """Addresses, sizes of an input plane, and the distances between planes and between images in bytes."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in (
+            "x", "y", "batch", "planes", "rows", "columns", "x_plane", "y_plane", "x_image", "y_image",
+            "parts",
+        )
+    )  # fmt: skip
+
+
+def can_run(work: Repeat | Largest, machine: VectorMachine) -> bool:
+    """Whether there is a kernel: vectors that hold whole repetitions, windows of few rows, each with a pixel
+    of the image in it."""
+    if isinstance(work, Repeat):
+        return work.vertical >= 1 and work.horizontal >= 1 and machine.lanes % work.horizontal == 0
+    (height, width), (top, left, bottom, right) = work.kernel, work.pads
+    few = 1 <= height <= MOST_KERNEL_ROWS and 1 <= width <= MOST_KERNEL_COLUMNS
+    return few and min(work.pads) >= 0 and max(top, bottom) < height and max(left, right) < width
+
+
+def plane_kernel(work: Repeat | Largest, machine: VectorMachine) -> Listing:
+    """The kernel `void f(const PlaneArguments *, size_t part)`."""
+    assert can_run(work, machine), "the engine asks first"
+    return _Repeating(work, machine).write() if isinstance(work, Repeat) else _Windows(work, machine).write()
+
+
+class _Planes:
+    """The loops over images and planes; `source` and `to` are the plane's addresses."""
+
+    def __init__(self, machine: VectorMachine, name: str) -> None:
+        self.machine, self.size = machine, machine.vector_bytes
+        self.b = b = Builder(machine, name=name, arguments=("args", "part"))
+        self.source, self.to = b.general("source"), b.general("to")
+
+    def field(self, name: str) -> Memory:
+        return self.b.at("args", getattr(PlaneArguments, name).offset)
+
+    def held(self, name: str) -> Variable:
+        value = self.b.general(name)
+        self.b.emit("mov", value, self.field(name))
+        return value
+
+    def write(self) -> Listing:
+        b = self.b
+        start, end = b.stack(8), b.stack(8)
+        image, plane = b.general("image"), b.general("plane")
+        first, last, per = b.general("first"), self.held("planes"), b.general("per")
+        b.emit("lea", per, b.at(last, -1))
+        b.emit("add", per, self.field("parts"))
+        b.emit("divide_unsigned", first, per, self.held("parts"))
+        b.emit("mov", per, first)
+        b.emit("imul", first, b["part"])
+        b.emit("add", per, first)
+        b.emit("min", last, per)
+        b.emit("mov", start, first)
+        b.emit("mov", end, last)
+        b.emit("zero", image)
+        with self._loop(image, self.field("batch"), "image"):
+            b.emit("mov", plane, start)
+            with self._loop(plane, end, "plane"):
+                for pointer, base in ((self.source, "x"), (self.to, "y")):
+                    step = b.general("step")
+                    b.emit("mov", pointer, self.field(base))
+                    for index, pitch in ((image, f"{base}_image"), (plane, f"{base}_plane")):
+                        b.emit("mov", step, index)
+                        b.emit("imul", step, self.field(pitch))
+                        b.emit("add", pointer, step)
+                self.plane()
+        return b.finish()
+
+    def plane(self) -> None:
+        """One plane."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _loop(self, counter: Variable, end: Variable | Memory, name: str, step: int = 1) -> Iterator[None]:
+        """While `counter` < `end`."""
+        b, top, done = self.b, self.b.fresh_label(name), self.b.fresh_label(f"{name}_done")
+        b.label(top)
+        b.emit("cmp", counter, end)
+        b.emit("jump_greater_equal", done)
+        yield
+        b.emit("add", counter, step)
+        b.emit("jump", top)
+        b.label(done)
+
+
+class _Repeating(_Planes):
+    def __init__(self, work: Repeat, machine: VectorMachine) -> None:
+        super().__init__(machine, "rw_repeat")
+        self.work, self.taken = work, self.size // work.horizontal
+        b = self.b
+        self.index, self.some = b.vector("index"), None
+        if work.horizontal > 1:
+            lanes = np.arange(machine.lanes, dtype=np.int32) // work.horizontal
+            b.emit("load", self.index, b.data(lanes.tobytes()))
+            self.some = self._mask(self.taken // 4)
+
+    def _mask(self, count: int | Variable) -> Variable:
+        number, mask = self.b.general("count"), self.b.mask("lanes")
+        self.b.emit("mov", number, count)
+        self.b.emit("mask_from_count", mask, number)
+        return mask
+
+    def plane(self) -> None:
+        b, work = self.b, self.work
+        row, at, width, bound = b.general("row"), b.general("at"), b.general("width"), b.general("bound")
+        b.emit("mov", width, self.field("columns"))
+        b.emit("imul", width, width, 4 * work.horizontal)
+        b.emit("zero", row)
+        with self._loop(row, self.field("rows"), "row"):
+            b.emit("zero", at)
+            b.emit("mov", bound, width)
+            b.emit("sub", bound, self.size - 1)
+            with self._loop(at, bound, "vector", self.size):
+                self._vector(at, width, self.some, None)
+                b.emit("add", self.source, self.taken)
+            whole = b.fresh_label("whole")
+            b.emit("mov", bound, width)
+            b.emit("sub", bound, at)
+            b.emit("jump_less_equal", whole)
+            b.emit("shr", bound, 2)
+            rest = self._mask(bound)
+            b.emit("mov", bound, width)
+            b.emit("sub", bound, at)
+            if work.horizontal > 1:
+                b.emit("shr", bound, work.horizontal.bit_length() - 1)
+            source = b.general("elements")
+            b.emit("mov", source, bound)
+            b.emit("shr", source, 2)
+            self._vector(at, width, self._mask(source), rest)
+            b.emit("add", self.source, bound)
+            b.label(whole)
+            b.emit("imul", bound, width, work.vertical)
+            b.emit("add", self.to, bound)
+
+    def _vector(self, at: Variable, width: Variable, taken: Variable | None, given: Variable | None) -> None:
+        b, value, to = self.b, self.b.vector("value"), self.b.general("line")
+        if taken is None:
+            b.emit("load", value, b.at(self.source))
+        else:
+            b.emit("load_masked", value, b.at(self.source), taken)
+        if self.work.horizontal > 1:
+            b.emit("permute", value, self.index, value)
+        b.emit("lea", to, b.at(self.to, index=at))
+        for index in range(self.work.vertical):
+            if given is None:
+                b.emit("store", b.at(to), value)
+            else:
+                b.emit("store_masked", b.at(to), value, given)
+            if index + 1 < self.work.vertical:
+                b.emit("add", to, width)
+
+
+class _Windows(_Planes):
+    def __init__(self, work: Largest, machine: VectorMachine) -> None:
+        super().__init__(machine, "rw_largest")
+        self.work = work
+        self.lines = [self.b.general(f"line{index}") for index in range(work.kernel[0])]
+
+    def plane(self) -> None:
+        b, (height, width), (top, left, bottom, right) = self.b, self.work.kernel, self.work.pads
+        row, at, last = b.general("row"), b.general("at"), b.general("last")
+        rows = b.stack(8)
+        count = b.general("count")
+        b.emit("mov", count, self.field("rows"))
+        b.emit("add", count, top + bottom - height + 1)
+        b.emit("mov", rows, count)
+        b.emit("zero", row)
+        with self._loop(row, rows, "row"):
+            for index, line in enumerate(self.lines):
+                self._clamped(line, row, index - top, "rows")
+                b.emit("imul", line, self.field("columns"))
+                b.emit("shl", line, 2)
+                b.emit("add", line, self.source)
+            b.emit("zero", at)
+            # on the left a window hangs over; what is left inside may be nothing
+            b.emit("mov", last, self.field("columns"))
+            b.emit("add", last, left + right - width + 1)
+            if left:
+                bound = b.general("bound")
+                b.emit("mov", bound, left)
+                b.emit("min", bound, last)
+                with self._loop(at, bound, "left"):
+                    self._edge(at)
+            b.emit("sub", last, right)
+            self._inside(at, last)
+            if right:
+                b.emit("mov", last, self.field("columns"))
+                b.emit("add", last, left + right - width + 1)
+                with self._loop(at, last, "right"):
+                    self._edge(at)
+            b.emit("shl", at, 2)
+            b.emit("add", self.to, at)
+
+    def _clamped(self, to: Variable, at: Variable, shift: int, field: str) -> None:
+        """`to` = at + shift, but from 0 to field - 1."""
+        b, limit = self.b, self.b.general("limit")
+        b.emit("lea", to, b.at(at, shift))
+        b.emit("zero", limit)
+        b.emit("max", to, limit)
+        b.emit("mov", limit, self.field(field))
+        b.emit("dec", limit)
+        b.emit("min", to, limit)
+
+    def _edge(self, at: Variable) -> None:
+        """One result, of columns that are inside."""
+        b, value, column = self.b, self.b.vector("value"), self.b.general("column")
+        for shift in range(self.work.kernel[1]):
+            self._clamped(column, at, shift - self.work.pads[1], "columns")
+            for index, line in enumerate(self.lines):
+                if shift == index == 0:
+                    b.emit("broadcast", value, b.at(line, index=column, scale=4, repeat=True))
+                else:
+                    b.emit("max", value, value, b.at(line, index=column, scale=4, repeat=True))
+        one, mask = b.general("one"), b.mask("first")
+        b.emit("mov", one, 1)
+        b.emit("mask_from_count", mask, one)
+        b.emit("store_masked", b.at(self.to, index=at, scale=4), value, mask)
+
+    def _inside(self, at: Variable, last: Variable) -> None:
+        """Results from `at` to `last`, whose windows are whole."""
+        b, lanes, bound = self.b, self.machine.lanes, self.b.general("bound")
+        b.emit("lea", bound, b.at(last, 1 - lanes))
+        with self._loop(at, bound, "vector", lanes):
+            b.emit("store", b.at(self.to, index=at, scale=4), self._window(at, None))
+        whole, mask = b.fresh_label("whole"), b.mask("lanes")
+        b.emit("mov", bound, last)
+        b.emit("sub", bound, at)
+        b.emit("jump_less_equal", whole)
+        b.emit("mask_from_count", mask, bound)
+        b.emit("store_masked", b.at(self.to, index=at, scale=4), self._window(at, mask), mask)
+        b.emit("mov", at, last)
+        b.label(whole)
+
+    def _window(self, at: Variable, mask: Variable | None) -> Variable:
+        b, value = self.b, self.b.vector("value")
+        for index, line in enumerate(self.lines):
+            for shift in range(self.work.kernel[1]):
+                where = b.at(line, 4 * (shift - self.work.pads[1]), index=at, scale=4)
+                other = value if index == shift == 0 else b.vector("other")
+                if mask is None:
+                    b.emit("load", other, where)
+                else:
+                    b.emit("load_masked", other, where, mask)
+                if other is not value:
+                    b.emit("max", value, value, other)
+        return value

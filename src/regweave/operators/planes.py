@@ -1,0 +1,46 @@
+"""Work on the planes of an image, with nothing between channels: enlarging, the largest of a window."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from regweave.values import frozen
+
+
+@frozen
+class Repeat:
+    """Every pixel `vertical` times `horizontal` times: nearest neighbours at whole scales."""
+
+    vertical: int = 1
+    horizontal: int = 1
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        return height * self.vertical, width * self.horizontal
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The result for images [..., height, width]."""
+        return x.repeat(self.vertical, axis=-2).repeat(self.horizontal, axis=-1)
+
+
+@frozen
+class Largest:
+    """The maximum of a window of `kernel` rows and columns at stride 1.
+
+    `pads` in the order of ONNX (top, left, bottom, right); what they add is below everything.
+    """
+
+    kernel: tuple[int, int]
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the result; none or fewer where the image is smaller than the window."""
+        top, left, bottom, right = self.pads
+        return height + top + bottom - self.kernel[0] + 1, width + left + right - self.kernel[1] + 1
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The result for images [..., height, width]."""
+        top, left, bottom, right = self.pads
+        around = (*((0, 0),) * (x.ndim - 2), (top, bottom), (left, right))
+        padded = np.pad(x, around, constant_values=-np.inf)
+        return np.lib.stride_tricks.sliding_window_view(padded, self.kernel, axis=(-2, -1)).max(axis=(-2, -1))

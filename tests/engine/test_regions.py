@@ -1,0 +1,205 @@
+"""Regions of convolutions inside onnxruntime: any size, batch and number of threads, the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from engine_models import Images
+
+import regweave
+from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, unsupported_reason
+from regweave.engine.building import build
+from regweave.engine.natives import Natives
+from regweave.engine.optimiser import Workshop, block_size
+from regweave.errors import DeviceError, UnsupportedError
+from regweave.graphs import find_convolutions, find_regions, read_model
+from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
+from regweave.machines.x86 import detect
+from regweave.operators import Repeat
+
+pytestmark = pytest.mark.skipif(
+    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+)
+SAME = {"kernel_shape": [2, 2], "strides": [1, 1], "auto_pad": "SAME_UPPER"}
+NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+def stem(channels: int = 3) -> onnx.ModelProto:
+    """A first convolution, a pool and two convolutions behind it, joined, and a last one."""
+    m = Images(channels=channels, size=("height", "width"))
+    a = m.node("Relu", [m.conv("x", "first", channels, 12, 3)], "a")
+    pooled = m.node("MaxPool", [a], "pooled", **SAME)
+    named = m.node("Identity", [pooled], "named")
+    b = m.conv(m.node("Relu", [m.conv(a, "down", 12, 6, 3)], "b"), "c", 6, 10, 3)
+    m.conv(m.node("Concat", [named, b], "joined", axis=1), "y", 22, 9, 3)
+    return m.model(["y"])
+
+
+def pyramid() -> onnx.ModelProto:
+    """Images of several sizes enlarged and joined; one comes as it is, one is joined twice."""
+    m = Images(channels=4, size=("height", "width"))
+    small = m.node("AveragePool", ["x"], "small", kernel_shape=[2, 2], strides=[2, 2])
+    tiny = m.node("AveragePool", [small], "tiny", kernel_shape=[2, 2], strides=[2, 2])
+    parts = [m.node("Sigmoid", ["x"], "plain")]
+    for name, factor in ((small, 2), (tiny, 4)):
+        scales = m.constant(f"{name}.scales", np.array([1, 1, factor, factor], np.float32))
+        parts.append(m.node("Resize", [name, "", scales], f"{name}.large", **NEAREST))
+    m.conv(m.node("Concat", [*parts, parts[1], parts[0]], "joined", axis=-3), "y", 20, 8, 3)
+    return m.model(["y"])
+
+
+def nested() -> onnx.ModelProto:
+    """A joined image that is joined again, and read beside that."""
+    m = Images(channels=5, size=("height", "width"))
+    a, b = m.conv("x", "a", 5, 6, 3), m.conv("x", "b", 5, 7, 3)
+    inner = m.node("Concat", [a, b], "inner", axis=1)
+    c = m.conv(inner, "c", 13, 4, 3)
+    m.conv(m.node("Concat", [c, inner, "x"], "outer", axis=1), "y", 22, 6, 3)
+    return m.model(["y"])
+
+
+def regions_of(proto: onnx.ModelProto, **dims: int):
+    model = read_model(proto, {"batch": 1, **dims})
+    return model, find_regions(model, find_convolutions(model), (), MOST_IMAGES)
+
+
+def opened(proto: onnx.ModelProto, threads: int = 1, count: int = 1, **dims: int):
+    model, pieces = regions_of(proto, **(dims or {"height": 16, "width": 24}))
+    assert len(pieces) == count
+    natives = Natives(detect(), threads, block_size())
+    with Workshop() as shop:
+        built = build(model, pieces, natives, shop)
+        assert sum(node.domain == DOMAIN for node in built.proto.graph.node) == count
+        assert not any(node.op_type == "Concat" for node in built.proto.graph.node)
+        return built.open(shop, threads)
+
+
+def image(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("make", [stem, pyramid, nested], ids=lambda make: make.__name__)
+def test_the_results_are_onnxruntime_s_at_any_size(make, threads, run):
+    proto = make()
+    session = opened(proto, threads)
+    channels = proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value
+    for batch, height, width in ((1, 16, 24), (3, 8, 40), (2, 4, 4), (1, 100, 68), (1, 16, 24), (0, 8, 8)):
+        x = image(batch, channels, height, width)
+        [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-4, atol=2e-5 * max(1, np.abs(expected).max(initial=0))
+        )
+
+
+def test_threads_do_not_change_a_bit():
+    x = image(2, 3, 32, 48)
+    one, two = (opened(stem(), threads).run(None, {"x": x})[0] for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_infinities_stay_in_their_windows(run):
+    """A step whose kernel cannot hold them is done again in another way, and the steps behind it go on."""
+    proto = stem()
+    session = opened(proto)
+    x = image(1, 3, 32, 24)
+    x[0, 1, 5, 7] = np.inf
+    [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    there = np.isfinite(expected)
+    np.testing.assert_allclose(found[there], expected[there], rtol=1e-4, atol=1e-4)
+
+
+def test_images_that_do_not_meet_are_an_error():
+    with pytest.raises(DeviceError, match="cannot be joined"):
+        opened(pyramid()).run(None, {"x": image(1, 4, 16, 23)})
+
+
+def test_what_is_read_elsewhere_or_leaves_stays_outside():
+    m = Images(channels=4, size=("height", "width"))
+    a, b = m.conv("x", "a", 4, 6, 3), m.conv("x", "b", 4, 6, 3)
+    m.node("Sigmoid", [b], "side")
+    m.conv(m.node("Concat", [a, b], "joined", axis=1), "y", 12, 8, 3)
+    _, [piece] = regions_of(m.model(["y", "side"]), height=8, width=8)
+    assert piece.region.inputs == ("x", "b")
+    assert [member.output for member in piece.region.members] == ["a", "joined", "y"]
+    _, pieces = regions_of(m.model(["y", "side", "joined"]), height=8, width=8)
+    assert pieces == ()
+
+
+@pytest.mark.parametrize(
+    ("op", "settings"),
+    [
+        ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("MaxPool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [2, 2]}),
+        ("MaxPool", {"kernel_shape": [3, 3], "ceil_mode": 1, "pads": [1, 1, 1, 1]}),
+        ("Concat", {"axis": 2}),
+        ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    ],
+)
+def test_other_work_between_is_not_part_of_a_region(op, settings):
+    m = Images(channels=4, size=(12, 12))
+    a = m.conv("x", "a", 4, 6, 3)
+    m.conv(m.node(op, [a, a] if op == "Concat" else [a], "b", **settings), "y", 6, 6, 3)
+    proto = m.model(["y"])
+    model = read_model(proto, {"batch": 1})
+    assert find_regions(model, find_convolutions(model), (), MOST_IMAGES) == ()
+
+
+def test_members_without_a_kernel_are_said_so():
+    m = Images(channels=4, size=(12, 12))
+    scales = m.constant("scales", np.array([1, 1, 3, 3], np.float32))
+    large = m.node("Resize", ["x", "", scales], "large", **NEAREST)
+    m.conv(m.node("Concat", [large, large], "joined", axis=1), "y", 8, 6, 3)
+    _, [piece] = regions_of(m.model(["y"]))
+    with pytest.raises(UnsupportedError, match="no kernel for"):
+        Natives(detect(), 1, block_size()).build(piece, "Region")
+
+
+def test_too_many_inputs_are_no_region():
+    m = Images(channels=2, size=(8, 8))
+    parts = [m.node("Sigmoid" if i % 2 else "Tanh", ["x"], f"p{i}") for i in range(MOST_IMAGES + 1)]
+    m.conv(m.node("Concat", parts, "joined", axis=1), "y", 2 * len(parts), 4, 3)
+    assert regions_of(m.model(["y"]))[1] == ()
+
+
+def test_joined_images_lie_side_by_side():
+    _, [piece] = regions_of(stem(), height=16, width=24)
+    region = piece.region
+    shapes = region.shapes([(2, 3, 16, 24)])
+    where, copies = spots(region, shapes)
+    assert copies == {}
+    assert where["named"].root == where["c"].root == "joined"
+    assert (where["named"].offset, where["c"].offset) == (0, 4 * 12 * 16 * 24)
+    assert where["c"].pitch == 4 * 22 * 16 * 24
+
+
+def test_memory_is_used_again_where_lives_do_not_meet():
+    """Along a line of steps two images are alive at a time; one that is read late keeps its bytes."""
+
+    def layout(late: bool) -> tuple[dict[str, int], int]:
+        line = [Member((f"n{i}",), (f"t{i}",), f"t{i + 1}", Repeat()) for i in range(6)]
+        if late:
+            line[5] = Member(("n5",), ("t5", "t1"), "t6", JOIN)
+        region = Region(tuple(line), ("t0",), "t6", (2,))
+        shapes = region.shapes([(1, 2, 4, 8)])
+        where = {name: Spot(name, 0, 256) for name in shapes if name != "t0"}
+        return placed(region, shapes, where, 64)
+
+    offsets, size = layout(late=False)
+    assert size == 2 * 256
+    assert all(offsets[f"t{i}"] != offsets[f"t{i + 1}"] for i in range(1, 5))
+    assert "t6" not in offsets
+    offsets, size = layout(late=True)
+    assert size == 3 * 256
+    assert [name for name in offsets if offsets[name] == offsets["t1"]] == ["t1"]
+
+
+def test_fusing_a_model_with_a_region_keeps_its_results(run):
+    proto = stem()
+    fused = regweave.fuse(proto, dims={"batch": 1, "height": 64, "width": 96})
+    x = image(1, 3, 64, 96)
+    np.testing.assert_allclose(fused.run({"x": x})["y"], run(proto, {"x": x})[0], rtol=1e-4, atol=1e-4)
+    assert fused.report.whole.speedup > 0

@@ -1,0 +1,87 @@
+"""Kernels between convolutions: nearest neighbours and windows' maxima, of planes that stand anywhere."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from regweave.devices import cpu
+from regweave.kernels.planes import PlaneArguments, can_run, plane_kernel
+from regweave.machines.x86 import AVX2, AVX512, supports
+from regweave.operators import Largest, Repeat
+
+MACHINES = [machine for machine in (AVX512, AVX2) if supports(machine)]
+pytestmark = pytest.mark.skipif(not MACHINES, reason="this processor runs no native kernels")
+
+
+def run(work, machine, x: np.ndarray, parts: int = 1) -> np.ndarray:
+    """The kernel on an image whose planes have room between them; what is in the room must stay."""
+    batch, planes, height, width = x.shape
+    rows, columns = work.size(height, width)
+    y = np.full((batch, planes + 1, max(rows, 0) * max(columns, 0) + 5), 7, np.float32)
+    room = np.full((batch, planes, height * width + 3), np.nan, np.float32)
+    room[:, :, : height * width] = x.reshape(batch, planes, -1)
+    arguments = PlaneArguments(
+        room.ctypes.data, y.ctypes.data, batch, planes, height, width,
+        room.strides[1], y.strides[1], room.strides[0], y.strides[0], parts,
+    )  # fmt: skip
+    kernel = cpu.load(plane_kernel(work, machine))
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(kernel.address)
+    for part in range(parts):
+        call(ctypes.addressof(arguments), part)
+    count = max(rows, 0) * max(columns, 0)
+    assert (y[:, planes] == 7).all()
+    assert (y[:, :, count:] == 7).all()
+    return y[:, :planes, :count].reshape(batch, planes, max(rows, 0), max(columns, 0))
+
+
+def image(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+@pytest.mark.parametrize("factors", [(1, 1), (2, 2), (3, 1), (1, 4), (8, 8), (2, 4)])
+def test_every_pixel_is_repeated(machine, factors):
+    work = Repeat(*factors)
+    assert can_run(work, machine)
+    for shape in ((1, 3, 5, 7), (2, 2, 1, 1), (1, 1, 2, 16), (1, 5, 3, 33), (2, 1, 4, 64)):
+        x = image(*shape)
+        np.testing.assert_array_equal(work.reference(x)[..., 0, 0], x[..., 0, 0])
+        for parts in (1, 2, 3):
+            np.testing.assert_array_equal(run(work, machine, x, parts), work.reference(x))
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    ("kernel", "pads"),
+    [
+        ((2, 2), (0, 0, 1, 1)), ((2, 2), (1, 1, 0, 0)), ((3, 3), (1, 1, 1, 1)), ((3, 5), (2, 4, 2, 4)),
+        ((1, 7), (0, 3, 0, 2)), ((3, 1), (0, 0, 0, 0)), ((1, 1), (0, 0, 0, 0)), ((2, 3), (0, 0, 0, 0)),
+    ],
+)  # fmt: skip
+def test_the_largest_of_a_window_at_any_size(machine, kernel, pads):
+    work = Largest(kernel, pads)
+    assert can_run(work, machine)
+    for shape in ((1, 2, 3, 5), (2, 3, 6, 16), (1, 1, 4, 40), (1, 2, 9, 17), (1, 4, 3, 70)):
+        x = image(*shape) - 5  # below zero, which must not come from outside
+        np.testing.assert_array_equal(run(work, machine, x, 2), work.reference(x))
+    # an image that is smaller than the window, where padding makes up for it
+    if min(work.size(1, 1)) >= 1:
+        x = image(1, 2, 1, 1) - 5
+        np.testing.assert_array_equal(run(work, machine, x), work.reference(x))
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_an_image_too_small_for_a_window_gives_nothing(machine):
+    assert run(Largest((3, 3), (0, 0, 0, 0)), machine, image(1, 2, 2, 5)).size == 0
+    assert run(Largest((2, 3), (0, 0, 1, 0)), machine, image(1, 2, 3, 2)).size == 0
+
+
+def test_what_has_no_kernel():
+    machine = MACHINES[0]
+    assert not can_run(Repeat(2, 3), machine)
+    assert not can_run(Repeat(2, 2 * machine.lanes), machine)
+    for work in (Largest((4, 2), (0, 0, 0, 0)), Largest((2, 2), (2, 0, 0, 0)), Largest((2, 8), (0, 0, 0, 0))):
+        assert not can_run(work, machine)
