@@ -12,14 +12,14 @@ from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.machines.x86.machine import AVX512_VBMI
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
-PIXELS = 48
+PIXELS = 96
 
 
 def run(colours, machine, source, matrix):
     target = np.zeros((PIXELS, colours.results), TYPES[colours.target])
     kernel = cpu.load(colour_kernel(colours, machine))
     arguments = ColourArguments(
-        source.ctypes.data, target.ctypes.data, matrix.ctypes.data, PIXELS // machine.lanes
+        source.ctypes.data, target.ctypes.data, matrix.ctypes.data, PIXELS // colours.pixels(machine)
     )
     kernel(ctypes.addressof(arguments))
     return target
@@ -40,8 +40,11 @@ def test_the_products_are_numpys(machine, channels, results):
         got = run(Colours(channels, results, source, target), machine, pixels, matrix)
         if target == "f32":
             np.testing.assert_allclose(got, exact, rtol=1e-6, atol=1e-4)
-        else:
-            np.testing.assert_array_equal(got, np.clip(np.rint(exact), 0, np.iinfo(TYPES[target]).max))
+            continue
+        wanted = np.clip(np.rint(exact), 0, np.iinfo(TYPES[target]).max)
+        np.testing.assert_array_equal(got, wanted)
+        bounded = Colours(channels, results, source, target, bounded=True)
+        np.testing.assert_array_equal(run(bounded, machine, pixels, matrix), wanted)
 
 
 @pytest.mark.parametrize("machine", [AVX512, AVX2], ids=lambda m: m.name)

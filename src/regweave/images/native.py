@@ -28,6 +28,8 @@ TYPE_NAMES = {np.dtype(np.uint8): "u8", np.dtype(np.uint16): "u16", np.dtype(np.
 _BAND_BYTES, _PART_PIXELS = 8 << 20, 1 << 16
 #: Products of int8 steps and pixels are exact in f32 up to here.
 _EXACT = 1 << 24
+#: Twice less than what a conversion to 32 bits takes, for sums that are rounded.
+_MOST_SUM = 1 << 30
 
 
 def multiply(
@@ -102,13 +104,21 @@ def _colours(
     machine: VectorMachine,
     threads: int,
 ) -> None:
-    """The colour kernel on whole vectors of pixels, on those before and behind in filled up memory."""
+    """The colour kernel on whole tiles of pixels, on those before and behind in filled up memory."""
     results, channels = factors.shape
-    lanes, step = machine.lanes, results * out.itemsize
+    step = results * out.itemsize
     # pixels before the first vector that starts at a multiple of its size
-    heads = [p for p in range(lanes) if (out.ctypes.data + p * step) % machine.vector_bytes == 0]
+    heads = [p for p in range(machine.lanes) if (out.ctypes.data + p * step) % machine.vector_bytes == 0]
     stream = bool(heads) and out.dtype == np.float32 and out.nbytes >= STREAM_BYTES
-    colours = Colours(channels, results, TYPE_NAMES[rows.dtype], TYPE_NAMES[out.dtype], stream=stream)
+    colours = Colours(
+        channels,
+        results,
+        TYPE_NAMES[rows.dtype],
+        TYPE_NAMES[out.dtype],
+        stream=stream,
+        bounded=_bounded(rows.dtype, factors, constants),
+    )
+    lanes = colours.pixels(machine)
     kernel = loaded_colours(colours, machine)
     column = np.zeros(results, np.float32) if constants is None else constants
     matrix = np.ascontiguousarray(np.concatenate([factors, column[:, None]], axis=1), np.float32)
@@ -132,3 +142,13 @@ def _colours(
     run_each(kernel.address, blocks, threads)
     for (first, last), (_, target, _) in zip(ragged, padded, strict=True):
         out[first:last] = target.view(out.dtype).reshape(lanes, results)[: last - first]
+
+
+def _bounded(dtype: np.dtype, factors: np.ndarray, constants: np.ndarray | None) -> bool:
+    """Whether no sum of whole numbers times the matrix is as large as 2 ** 31."""
+    if dtype.kind != "u":
+        return False
+    largest = np.abs(factors).astype(np.float64).sum(axis=1) * np.iinfo(dtype).max
+    if constants is not None:
+        largest = largest + np.abs(constants)
+    return bool((largest < _MOST_SUM).all())

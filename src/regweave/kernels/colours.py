@@ -2,8 +2,8 @@
 
     target[p, n] = sum over k of matrix[n, k] * source[p, k] + matrix[n, K]         1 to 4 channels each
 
-A tile is as many pixels as a vector has lanes. What LDS is on a GPU are vector registers here, since a block
-of four channels fits into them whole:
+A tile is as many pixels as a vector has lanes, or twice as many. What LDS is on a GPU are vector registers
+here, since a block of four channels fits into them whole:
 
     load       K vectors of interleaved channels, bytes and 16-bit numbers widened to f32
     stage      K vectors of one channel each
@@ -87,8 +87,8 @@ _FIELDS = ("source", "target", "matrix", "tiles", "source_step", "target_step")
 class ColourArguments(ctypes.Structure):
     """Argument of a colour kernel: `void colours(const ColourArguments *)`.
 
-    Addresses of the first pixels and of the matrix (f32, N rows of K factors and the constant); `tiles` of as
-    many pixels as a vector has lanes, at least 1; the steps are bytes from plane to plane.
+    Addresses of the first pixels and of the matrix (f32, N rows of K factors and the constant); `tiles` of
+    `Colours.pixels`, at least 1; the steps are bytes from plane to plane.
     """
 
     _fields_ = tuple((name, ctypes.c_int64) for name in _FIELDS)
@@ -98,7 +98,8 @@ class ColourArguments(ctypes.Structure):
 class Colours:
     """What a colour kernel is made for: channels before and after, the types of their elements, whether they
     stand in planes, whether a matrix lies between (without one, channels and results are as many), whether
-    f32 results pass the caches: then the target starts at a multiple of a vector's bytes."""
+    f32 results pass the caches: then the target starts at a multiple of a vector's bytes; whether all sums
+    are known to be smaller than 2 ** 31."""
 
     channels: int
     results: int
@@ -108,6 +109,16 @@ class Colours:
     target_planes: bool = False
     matrix: bool = True
     stream: bool = False
+    bounded: bool = False
+
+    def tiles_at_once(self, machine: VectorMachine) -> int:
+        """Vectors of pixels that a round of the kernel takes: two from bytes to bytes with AVX-512."""
+        planes = self.source_planes or self.target_planes
+        return 2 if self.source == self.target == "u8" and not planes and machine.name == "avx512" else 1
+
+    def pixels(self, machine: VectorMachine) -> int:
+        """Pixels of one round of the kernel, a tile."""
+        return self.tiles_at_once(machine) * machine.lanes
 
 
 @lru_cache(maxsize=64)
@@ -131,6 +142,7 @@ class ColourSteps:
         self.colours, self.machine, self.table = colours, machine, _TABLES[machine.name]
         self.b = Builder(machine, name="rw_colours", arguments=("args",))
         self.loaded: list[Variable] = []
+        self.bytes: list[Variable] = []
         self.wide = machine.name == "avx512"
         self.held: dict[tuple[int, ...], Variable] = {}
         self.factors: list[Variable] = []
@@ -144,8 +156,11 @@ class ColourSteps:
             b.emit("mov", variable, self._field(name))
         self.sources = self._pointers("source", colours.channels if colours.source_planes else 1)
         self.targets = self._pointers("target", colours.results if colours.target_planes else 1)
-        self.reader = ByteReader(b, colours.channels) if self._bytes_in else None
-        self.writer = ByteWriter(b, colours.results) if self._bytes_out else None
+        tiles = colours.tiles_at_once(self.machine)
+        self.reader = ByteReader(b, colours.channels, tiles) if self._bytes_in else None
+        self.writer = (
+            ByteWriter(b, colours.results, tiles, bounded=colours.bounded) if self._bytes_out else None
+        )
         if self.wide:
             self._hold()
             self._hold_matrix()
@@ -214,7 +229,7 @@ class ColourSteps:
         if operand == "B" or buffer is not None:
             return
         if self.reader is not None:
-            self.loaded = [self.reader.load(self.sources[0])]
+            self.bytes = self.reader.load(self.sources[0])
             return
         size = self._bytes(self.colours.source)
         self.loaded = self.b.vectors("interleaved", self.colours.channels)
@@ -224,14 +239,11 @@ class ColourSteps:
             self._move("load", self.colours.source, vector, place)
 
     def stage(self, operand: str, buffer: int) -> None:
-        """One vector per channel of what was loaded."""
-        if operand == "A" and self.loaded:
+        """One vector per channel of what was loaded, and of bytes when their tile is multiplied."""
+        if operand == "A" and self.reader is None:
             self.planes = self.loaded
-            if self.reader is not None:
-                self.planes = self.reader.planes(self.loaded[0])
-            elif not self.colours.source_planes:
+            if not self.colours.source_planes:
                 self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
-            self.loaded = []
 
     def publish(self) -> None:
         """There is nobody else."""
@@ -244,20 +256,27 @@ class ColourSteps:
 
     def multiply(self, buffer: int, piece: int) -> None:
         """All results of the tile."""
+        if self.reader is None:
+            self.sums = [self._multiplied(self.planes)]
+        else:
+            self.sums = [self._multiplied(self.reader.planes(loaded)) for loaded in self.bytes]
+
+    def _multiplied(self, planes: list[Variable]) -> list[Variable]:
+        """The results of a vector of pixels."""
         b, count = self.b, self.colours.channels
         if not self.colours.matrix:
-            self.sums = self.planes
-            return
-        self.sums = b.vectors("sum", self.colours.results)
-        for n, value in enumerate(self.sums):
+            return planes
+        sums = b.vectors("sum", self.colours.results)
+        for n, value in enumerate(sums):
             row = n * (count + 1)
             if self.factors:
                 b.emit("move", value, self.factors[row + count])
             else:
                 b.emit("broadcast", value, b.at(self.matrix, 4 * (row + count)))
-            for k, plane in enumerate(self.planes):
+            for k, plane in enumerate(planes):
                 place = b.at(self.matrix, 4 * (row + k), repeat=True)
                 b.emit("fma", value, plane, self.factors[row + k] if self.factors else place)
+        return sums
 
     def leave_if_done(self) -> None:
         """One block is all."""
@@ -269,14 +288,15 @@ class ColourSteps:
         """Interleaved results, and on to the next tile."""
         b, colours = self.b, self.colours
         loaded, size = self._bytes(colours.source), self._bytes(colours.target)
+        (sums, *_) = self.sums
         if self.writer is not None:
             self.writer.store(self.targets[0], self.sums)
         for i, order in enumerate(self._result_orders() if self.writer is None else ()):
             if colours.target_planes:
-                self._move("store", colours.target, self.sums[i], b.at(self.targets[i]))
+                self._move("store", colours.target, sums[i], b.at(self.targets[i]))
             else:
                 place = b.at(self.targets[0], i * size)
-                self._move("store", colours.target, self._take(self.sums, order), place)
+                self._move("store", colours.target, self._take(sums, order), place)
         for pointer in self.sources:
             b.emit("add", pointer, loaded if colours.source_planes else colours.channels * loaded)
         for pointer in self.targets:
@@ -288,8 +308,8 @@ class ColourSteps:
         b.emit("return")
 
     def _bytes(self, dtype: str) -> int:
-        """Bytes of a vector's elements in memory."""
-        return self.machine.lanes * ELEMENT_BYTES[dtype]
+        """Bytes of a channel of a tile in memory."""
+        return self.colours.pixels(self.machine) * ELEMENT_BYTES[dtype]
 
     def _move(self, which: str, dtype: str, vector: Variable, place: Memory) -> None:
         operands = (vector, place) if which == "load" else (place, vector)
