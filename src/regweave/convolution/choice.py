@@ -107,7 +107,7 @@ def choose(
     """
     form = _form(c, form)
     if form == "transformed":
-        in_place = neighbours and c.horizontal.stride == 1
+        in_place = _in_place(c, machine, form) if neighbours else ()
         return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue, in_place=in_place)
     direct = form == "none" and neighbours and _read_in_place(c, machine)
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
@@ -149,6 +149,8 @@ def choose(
         lagging=late and columns > 0,
         dense=dense,
         epilogue=epilogue,
+        in_place=_in_place(c, machine, form) if neighbours else (),
+        in_place_step=c.horizontal.stride,
     )
     band = rows if direct else _band_rows(c, machine, form, strip, rows, threads)
     return Choice(form, tile, tiles, strip, band)
@@ -161,7 +163,7 @@ def _transformed(
     dense: bool,
     stream: bool,
     epilogue: tuple[Elementwise, ...],
-    in_place: bool,
+    in_place: tuple[int, ...],
 ) -> Choice:
     registers = len(machine.register_class("vector").registers)
     t = row_transform(c)
@@ -179,10 +181,20 @@ def _transformed(
         halves=_halves(c, machine, strip),
         transform=t,
         in_place=in_place,
+        in_place_step=c.horizontal.stride,
     )
     # which rows are a group decides how they round: the bits must not depend on the number of threads
     band = _band_rows(c, machine, "transformed", strip, t.outputs, _SHARERS)
     return Choice("transformed", tile, tiles, strip, band)
+
+
+def _in_place(c: Convolution, machine: VectorMachine, form: str) -> tuple[int, ...]:
+    """The planes that strips have if they are filled from the image's own rows by vectors; none if not."""
+    planes, step = plane_shifts(c.horizontal, row_form(c, form)), c.horizontal.stride
+    narrow = machine.mask_class == "vector" and form == "transformed"  # two planes' rows need many registers
+    if step > (1 if narrow else 2) or max(planes) >= step:
+        return ()
+    return planes
 
 
 def row_form(c: Convolution, form: str) -> str:

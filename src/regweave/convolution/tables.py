@@ -135,18 +135,17 @@ def _strips(
 
 
 def _in_place(entry: StripEntry, axis: Axis, machine: VectorMachine, first: int, size: int) -> np.ndarray:
-    """Fills in where a strip of `size` elements, from output `first` on, is read; gives its masks' memory."""
-    lanes, start = machine.lanes, first - axis.before
-    low, high = max(0, -start), max(0, min(size, axis.size - start))
-    before = min(-(-low // lanes), size // lanes)
-    inside = max(0, high // lanes - before)
-    behind = size // lanes - before - inside
-    ends = [*range(before), *range(before + inside, size // lanes)]
-    wanted = range(low, high)
-    masks = [_masks(machine, wanted, range(v * lanes, (v + 1) * lanes), 1) for v in ends]
+    """Fills in where planes of `size` elements, from output `first` on, are read; gives the masks' memory."""
+    step, start = machine.lanes * axis.stride, first * axis.stride - axis.before
+    vectors = size // machine.lanes
+    before = min(-(min(0, start) // step), vectors)
+    inside = max(0, min(vectors, (axis.size - start) // step) - before)
+    wanted = range(-start, axis.size - start)
+    ends = [*range(before), *range(before + inside, vectors)]
+    masks = [_masks(machine, wanted, range(v * step, (v + 1) * step), axis.stride) for v in ends]
     memory = np.concatenate(masks) if masks else np.zeros(0, np.uint8)
-    entry.source, entry.masks = 4 * start, memory.ctypes.data
-    entry.before, entry.inside, entry.behind = before, inside, behind
+    entry.source, entry.masks, entry.plane = 4 * start, memory.ctypes.data, 4 * size
+    entry.before, entry.inside, entry.behind = before, inside, vectors - before - inside
     return memory
 
 

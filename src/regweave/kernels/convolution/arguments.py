@@ -95,12 +95,23 @@ class StripEntry(ctypes.Structure):
 
     For strips that are filled in place: `source` bytes from an image row's first element to where the strip's
     begins, padding counted; then so many vectors, `before` with masks, `inside` without, `behind` with;
-    `masks` is the address of the masks.
+    `masks` is the address of the masks; `plane` the bytes of a plane of a row.
     """
 
     _fields_ = tuple(
         (name, ctypes.c_int64)
-        for name in ("blocks", "block_count", "planes", "x", "source", "before", "inside", "behind", "masks")
+        for name in (
+            "blocks",
+            "block_count",
+            "planes",
+            "x",
+            "source",
+            "before",
+            "inside",
+            "behind",
+            "masks",
+            "plane",
+        )
     )
 
 

@@ -9,7 +9,9 @@ otherwise    element by element
 
 from __future__ import annotations
 
-from regweave.assembly.variables import Variable
+from collections.abc import Sequence
+
+from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.workspace import Workspace
 
 
@@ -65,11 +67,11 @@ def _every_other(
     """By vectors; to `single`, with nothing done, where there are not more than fill one."""
     b, lanes, size = w.b, w.geometry.lanes, w.geometry.vector_bytes
     top = b.fresh_label("pairs")
-    even, odd = _Half(w, 0), _Half(w, 1)
+    even, odd = Halves(w, (0,)), Halves(w, (1,))
     b.emit("cmp", count, lanes)
     b.emit("jump_less_equal", single)
     b.label(top)
-    b.emit("store", b.at(here), even.take(source, 0))
+    b.emit("store", b.at(here), _half(w, even, source, 0))
     b.emit("add", source, 2 * size)
     b.emit("add", here, size)
     b.emit("sub", count, lanes)
@@ -78,36 +80,41 @@ def _every_other(
     b.emit("sub", count, lanes)  # so many elements, negative, back from here is where the last vector starts
     b.emit("lea", source, b.at(source, index=count, scale=8))
     b.emit("lea", here, b.at(here, index=count, scale=4))
-    b.emit("store", b.at(here), odd.take(source, -4))
+    b.emit("store", b.at(here), _half(w, odd, source, -4))
     b.emit("jump", done)
 
 
-class _Half:
-    """The even lanes (`first` 0) or the odd ones (1) of two vectors that follow each other in memory."""
+def _half(w: Workspace, halves: Halves, source: Variable, offset: int) -> Variable:
+    """The lanes of the two vectors from `offset` bytes behind `source` on."""
+    low = w.b.vector("low")
+    w.b.emit("load", low, w.b.at(source, offset))
+    return halves.take(low, w.b.at(source, offset + w.geometry.vector_bytes))[0]
 
-    def __init__(self, w: Workspace, first: int) -> None:
-        self.w, self.first = w, first
-        self.lanes = None
+
+class Halves:
+    """Of two vectors that follow each other in memory the even lanes (place 0) or the odd ones (1)."""
+
+    def __init__(self, w: Workspace, places: Sequence[int]) -> None:
+        self.w, self.places = w, places
+        self.lanes: dict[int, Variable] = {}
         if w.b.machine.mask_class == "mask":
-            numbers = (first + 2 * lane for lane in range(w.geometry.lanes))
-            self.lanes = w.b.vector("lanes")
-            content = b"".join(number.to_bytes(4, "little") for number in numbers)
-            w.b.emit("load", self.lanes, w.b.data(content))
+            for place in places:
+                numbers = (place + 2 * lane for lane in range(w.geometry.lanes))
+                self.lanes[place] = w.b.vector("lanes")
+                content = b"".join(number.to_bytes(4, "little") for number in numbers)
+                w.b.emit("load", self.lanes[place], w.b.data(content))
 
-    def take(self, source: Variable, offset: int) -> Variable:
-        b, size = self.w.b, self.w.geometry.vector_bytes
-        low, result = b.vector("low"), b.vector("half")
-        b.emit("load", low, b.at(source, offset))
-        if self.lanes is not None:
-            b.emit("move", result, self.lanes)
-            b.emit_template("vpermi2ps %+0, %1, %2", result, low, b.at(source, offset + size))
+    def take(self, low: Variable, high: Variable | Memory) -> list[Variable]:
+        """A vector for each place."""
+        return [self._take(place, low, high) for place in self.places]
+
+    def _take(self, place: int, low: Variable, high: Variable | Memory) -> Variable:
+        b, result = self.w.b, self.w.b.vector("half")
+        if self.lanes:
+            b.emit("move", result, self.lanes[place])
+            b.emit_template("vpermi2ps %+0, %1, %2", result, low, high)
             return result
         # of each 128 bits: two of the low vector, two of the high one; then the middle quarters change places
-        b.emit_template(
-            f"vshufps %=0, %1, %2, {0x88 if self.first == 0 else 0xDD}",
-            result,
-            low,
-            b.at(source, offset + size),
-        )
+        b.emit_template(f"vshufps %=0, %1, %2, {0x88 if place == 0 else 0xDD}", result, low, high)
         b.emit_template("vpermpd %=0, %1, 0xd8", result, result)
         return result

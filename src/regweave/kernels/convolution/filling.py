@@ -1,9 +1,10 @@
-"""Strips of transformed rows straight from the image, where all rows that they are made of exist.
+"""Strips straight from the image: rows as they are, split into phases, or transformed, a vector at a time.
 
-    for each channel, group of output rows, vector along the row:  load the group's rows, transform, store
+    for each channel, line or group of output rows, vector along the row:  load, rearrange, store
 
-A vector at either end of a row is loaded through a mask, so padding and what lies beside the image are zero.
-Compared with rows that are copied to a stage first, each element is loaded and stored once less. The rows
+A vector at either end of a row is loaded through masks, so padding and what lies beside the image are zero.
+Every other element of a row (stride 2) is taken from two vectors that follow one another. Compared with rows
+that are copied to a stage first, each element of a transformed row is loaded and stored once less; the rows
 below, which the next group or band will need, are asked for meanwhile.
 """
 
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 from regweave.assembly.variables import Variable
 from regweave.kernels.convolution.arguments import StripEntry
+from regweave.kernels.convolution.copying import Halves
 from regweave.kernels.convolution.results import mask_bytes
-from regweave.kernels.convolution.strip import next_channel
+from regweave.kernels.convolution.strip import next_channel, zeros
 from regweave.kernels.convolution.transformed import forward
 from regweave.kernels.convolution.transforms import Transform
 from regweave.kernels.workspace import Workspace
@@ -21,23 +23,29 @@ from regweave.values import frozen
 
 @frozen
 class FillInPlace:
-    """Routine: the strip at slot `strip`, transformed, from the image rows at slot `lines_at`, all of which
-    exist.
+    """Routine: the strip at slot `strip` from the image rows at slot `lines_at`, whose first is row `line`.
 
-    Slot `strip_entry` is the address of the strip's entry; rows of a strip are field `strip_row` bytes.
+    `shifts`: of each plane the place in a step that its elements are taken from; a step is `step` elements.
+    With a `transform` all rows must exist, else zeros stand for those that do not. Slot `strip_entry` is the
+    address of the strip's entry.
     """
 
-    transform: Transform
+    shifts: tuple[int, ...]
+    step: int
+    transform: Transform | None
 
     @property
     def stem(self) -> str:
         return "fill_in_place"
 
+    @property
+    def _rows(self) -> int:
+        return 1 if self.transform is None else self.transform.products
+
     def write(self, w: Workspace) -> None:
         b, t = w.b, self.transform
         value, again, group = b.general("value"), b.fresh_label("channel"), b.fresh_label("group")
-        names = ("source", "to", "pitch", "line", "entry", "masks")
-        source, to, pitch, line, entry, masks = (b.general(name) for name in names)
+        entry, to = b.general("entry"), b.general("to")
         b.emit("mov", value, w.field("channels"))
         b.emit("mov", w.slot("channels_left"), value)
         b.emit("mov", entry, w.slot("strip_entry"))
@@ -45,28 +53,18 @@ class FillInPlace:
         b.emit("add", value, b.at(entry, StripEntry.source.offset))
         b.emit("mov", w.slot("channel_at"), value)
         b.emit("mov", to, w.slot("strip"))
-        b.emit("mov", pitch, w.field("strip_row"))
-        b.emit("mov", line, w.field("x_row"))
         b.label(again)
-        b.emit("mov", source, w.slot("channel_at"))
-        b.emit("mov", w.slot("group_at"), source)
-        b.emit("mov", value, w.field("row_groups"))
+        w.copy_slot("group_at", "channel_at")
+        w.copy_slot("line_now", "line")
+        b.emit("mov", value, w.field("lines" if t is None else "row_groups"))
         b.emit("mov", w.slot("groups_left"), value)
         b.label(group)
-        b.emit("mov", masks, b.at(entry, StripEntry.masks.offset))
-        b.emit("mov", source, w.slot("group_at"))
-        for place, masked in (
-            (StripEntry.before, masks),
-            (StripEntry.inside, None),
-            (StripEntry.behind, masks),
-        ):
-            b.emit("mov", value, b.at(entry, place.offset))
-            self._run(w, source, to, pitch, line, value, masked)
-        rows = b.general("rows")
-        b.emit("imul", rows, pitch, t.products - 1)
-        b.emit("add", to, rows)
-        b.emit("imul", rows, line, t.outputs)
-        w.advance_slot("group_at", rows)
+        self._group(w, entry, to)
+        b.emit("mov", value, w.field("x_row"))
+        if t is not None:
+            b.emit("imul", value, value, t.outputs)
+        w.advance_slot("group_at", value)
+        w.advance_slot("line_now", 1)
         b.emit("mov", value, w.slot("groups_left"))
         b.emit("dec", value)
         b.emit("mov", w.slot("groups_left"), value)
@@ -74,49 +72,101 @@ class FillInPlace:
         next_channel(w, again)
         b.emit("ret")
 
+    def _group(self, w: Workspace, entry: Variable, to: Variable) -> None:
+        """A line, or a group of transformed rows; `to` moves behind it."""
+        b = w.b
+        source, pitch, masks, value = (b.general(name) for name in ("source", "pitch", "masks", "value"))
+        done = b.fresh_label("group_done")
+        b.emit("mov", pitch, w.field("strip_row"))
+        if self.transform is None:
+            inside = b.fresh_label("inside")
+            b.emit("mov", value, w.slot("line_now"))
+            b.emit("cmp", value, w.field("height"))  # unsigned: a row above the image is far behind it
+            b.emit("jump_below", inside)
+            b.emit("add", pitch, to)
+            nothing = b.vector("nothing")
+            b.emit("zero", nothing)
+            zeros(w, nothing, to, pitch)
+            b.emit("jump", done)
+            b.label(inside)
+        b.emit("mov", source, w.slot("group_at"))
+        b.emit("mov", masks, b.at(entry, StripEntry.masks.offset))
+        for place in (StripEntry.before, StripEntry.inside, StripEntry.behind):
+            b.emit("mov", value, b.at(entry, place.offset))
+            self._run(w, source, to, pitch, value, masks if place is not StripEntry.inside else None)
+        further = (
+            self._rows * len(self.shifts) - 1
+        )  # planes of the group, beside the one that `to` has passed
+        if further:
+            b.emit("mov", value, b.at(entry, StripEntry.plane.offset))
+            b.emit("imul", value, value, further)
+            b.emit("add", to, value)
+        b.label(done)
+
     def _run(
         self,
         w: Workspace,
         source: Variable,
         to: Variable,
         pitch: Variable,
-        line: Variable,
         count: Variable,
         masks: Variable | None,
     ) -> None:
         """`count` vectors of a group, maybe none; `source`, `to` and `masks` move behind them."""
-        b, size = w.b, w.geometry.vector_bytes
+        b, size, t = w.b, w.geometry.vector_bytes, self.transform
         top, done = b.fresh_label("vector"), b.fresh_label("run_done")
+        halves = Halves(w, self.shifts) if self.step == 2 else None
         b.emit("cmp", count, 0)
         b.emit("jump_equal", done)
         b.label(top)
-        lanes = None
+        lanes: list[Variable] = []
+        for number in range(self.step if masks is not None else 0):
+            assert masks is not None
+            lanes.append(b.mask(f"lanes{number}"))
+            b.emit("load_mask", lanes[-1], b.at(masks, number * mask_bytes(w)))
         if masks is not None:
-            lanes = b.mask("lanes")
-            b.emit("load_mask", lanes, b.at(masks))
-            b.emit("add", masks, mask_bytes(w))
-        here, rows = b.general("here"), []
+            b.emit("add", masks, self.step * mask_bytes(w))
+        here, line = b.general("here"), b.general("line")
+        planes: list[list[Variable]] = [[] for _ in self.shifts]
         b.emit("mov", here, source)
-        for number in range(self.transform.products):
-            row = b.vector(f"row{number}")
-            if lanes is None:
-                b.emit("load", row, b.at(here))
-            else:
-                b.emit("load_masked", row, b.at(here), lanes)
-            rows.append(row)
-            if number + 1 < self.transform.products:
+        if t is not None:
+            b.emit("mov", line, w.field("x_row"))
+        for number in range(self._rows):
+            found = [self._load(w, here, part, lanes) for part in range(self.step)]
+            for plane, row in zip(planes, halves.take(*found) if halves else found, strict=True):
+                plane.append(row)
+            if number + 1 < self._rows:
                 b.emit("add", here, line)
-        if lanes is None:
-            for _ in range(self.transform.outputs):
+        if t is not None and masks is None:
+            for _ in range(t.outputs):
                 b.emit("add", here, line)
                 b.emit("prefetch_l2", b.at(here))
-        b.emit("mov", here, to)
-        for number, value in enumerate(forward(b, self.transform, rows)):
-            b.emit("store", b.at(here), value)
-            if number + 1 < self.transform.products:
-                b.emit("add", here, pitch)
-        b.emit("add", source, size)
+        self._store(w, to, pitch, planes if t is None else [forward(b, t, rows) for rows in planes])
+        b.emit("add", source, self.step * size)
         b.emit("add", to, size)
         b.emit("dec", count)
         b.emit("jump_nonzero", top)
         b.label(done)
+
+    def _load(self, w: Workspace, here: Variable, part: int, lanes: list[Variable]) -> Variable:
+        b, row = w.b, w.b.vector("row")
+        place = b.at(here, part * w.geometry.vector_bytes)
+        if lanes:
+            b.emit("load_masked", row, place, lanes[part])
+        else:
+            b.emit("load", row, place)
+        return row
+
+    def _store(self, w: Workspace, to: Variable, pitch: Variable, planes: list[list[Variable]]) -> None:
+        """A vector of each row of each plane."""
+        b = w.b
+        here, plane = b.general("here"), b.general("plane")
+        b.emit("mov", here, to)
+        if len(planes) > 1:
+            b.emit("mov", plane, w.slot("strip_entry"))
+            b.emit("mov", plane, b.at(plane, StripEntry.plane.offset))
+        for number in range(self._rows):
+            for at, rows in enumerate(planes):
+                b.emit("store", b.at(here, index=plane) if at else b.at(here), rows[number])
+            if number + 1 < self._rows:
+                b.emit("add", here, pitch)

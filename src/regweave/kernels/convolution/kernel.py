@@ -186,13 +186,15 @@ class _Driver:
         b.label(ready)
 
     def _fill(self) -> None:
-        """The strip, in place if that can be and all rows of the band exist."""
+        """The strip, in place if that can be; of transformed rows all must exist for it."""
         w, b, t = self.w, self.b, self.tile.transform
-        if t is None:
-            w.call(FillStrip())
-            return
+        general = FillStrip() if t is None else FillTransformed(t)
         if not self.tile.in_place:
-            w.call(FillTransformed(t))
+            w.call(general)
+            return
+        in_place = FillInPlace(self.tile.in_place, self.tile.in_place_step, t)
+        if t is None:
+            w.call(in_place)
             return
         value, stage, filled = b.general("value"), b.fresh_label("by_stage"), b.fresh_label("filled")
         b.emit("mov", value, w.slot("line"))
@@ -201,10 +203,10 @@ class _Driver:
         b.emit("add", value, w.field("lines"))
         b.emit("cmp", value, w.field("height"))
         b.emit("jump_greater", stage)
-        w.call(FillInPlace(t))
+        w.call(in_place)
         b.emit("jump", filled)
         b.label(stage)
-        w.call(FillTransformed(t))
+        w.call(general)
         b.label(filled)
 
     def _copy_field(self, field: str, slot: str) -> None:

@@ -106,7 +106,7 @@ class FillChannel:
         b.emit("jump_below", inside)
         b.label(outside)
         b.emit("mov", here, to)
-        self._zeros(w, zero, here, end)
+        zeros(w, zero, here, end)
         b.emit("jump", done)
         b.label(inside)
         b.emit("mov", count, b.at(plane, PlaneEntry.last.offset))
@@ -117,11 +117,11 @@ class FillChannel:
         before = b.general("before")
         b.emit("mov", before, b.at(plane, PlaneEntry.first.offset))
         b.emit("lea", before, b.at(to, index=before, scale=4))
-        self._zeros(w, zero, here, before)
+        zeros(w, zero, here, before)
         b.emit("mov", here, b.at(plane, PlaneEntry.last.offset))
         b.emit("and", here, -lanes)
         b.emit("lea", here, b.at(to, index=here, scale=4))
-        self._zeros(w, zero, here, end)
+        zeros(w, zero, here, end)
         b.emit("mov", source, line_at)
         b.emit("add", source, b.at(plane, PlaneEntry.x.offset))
         b.emit("mov", here, before)
@@ -129,15 +129,16 @@ class FillChannel:
         b.label(done)
         b.emit("mov", to, end)
 
-    def _zeros(self, w: Workspace, zero: Variable, here: Variable, end: Variable) -> None:
-        """Zeros by whole vectors while `here` is below `end`."""
-        b = w.b
-        top, done = b.fresh_label("zeros"), b.fresh_label("zeroed")
-        b.emit("cmp", here, end)
-        b.emit("jump_above_equal", done)
-        b.label(top)
-        b.emit("store", b.at(here), zero)
-        b.emit("add", here, w.geometry.vector_bytes)
-        b.emit("cmp", here, end)
-        b.emit("jump_below", top)
-        b.label(done)
+
+def zeros(w: Workspace, zero: Variable, here: Variable, end: Variable) -> None:
+    """Zeros by whole vectors while `here` is below `end`."""
+    b = w.b
+    top, done = b.fresh_label("zeros"), b.fresh_label("zeroed")
+    b.emit("cmp", here, end)
+    b.emit("jump_above_equal", done)
+    b.label(top)
+    b.emit("store", b.at(here), zero)
+    b.emit("add", here, w.geometry.vector_bytes)
+    b.emit("cmp", here, end)
+    b.emit("jump_below", top)
+    b.label(done)

@@ -35,8 +35,8 @@ class ConvTile:
     first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches; `lagging`:
     and are stored some blocks late (see lagging). `halves`: there are blocks whose last vector is at most
     half full, and instructions for half vectors. `dense`: results of a row lie side by side. `epilogue`
-    follows the bias. `in_place`: strips of transformed rows are filled from the image's own rows, whose
-    elements lie side by side, where all of them exist.
+    follows the bias. `in_place`: strips are filled from the image's own rows, whose elements lie side by
+    side: of each plane the place within a step, of `in_place_step` elements; none: by way of tables.
     """
 
     outputs: tuple[int, ...]
@@ -56,7 +56,8 @@ class ConvTile:
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
-    in_place: bool = False
+    in_place: tuple[int, ...] = ()
+    in_place_step: int = 1
 
     def __post_init__(self) -> None:
         sizes = (
