@@ -1,18 +1,22 @@
 """Every pair of layouts that the catalogue can form within a machine, run in every way that applies.
 
-    $ python pair_sweep.py 0 8 gfx906 sm_90a        # the first of eight shares of the pairs of two machines
+    $ python pair_sweep.py all 0 8 gfx906 sm_90a     # the first of eight shares of the pairs of two machines
 
 A pair is a result or a layout of a load, as it is, narrowed or transposed, and any operand or layout that it
 can become. Equal layouts have many names, and equal programs come of many pairs: each is run once. Pairs are
 shared out by their relation, so that what several machines have in common meets in one share. Compiling takes
-most of the time, and is done for many programs at once.
+most of the time, and is done for many programs at once. A `sample` has every layout on both sides, as it is,
+narrowed, transposed, and both, where a pair has.
 """
 
 import hashlib
 import json
+import re
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
@@ -74,8 +78,20 @@ def distinct_among(pairs, machine):
             yield source, destination, key
 
 
+def covering(related):
+    """Of pairs with their keys, in the keys' order, those with a layout in a way that it was not met in."""
+    met = set()
+    for source, destination, key in sorted(related, key=itemgetter(2)):
+        name, change = re.fullmatch(r"([^@^]*)(.*)", source).groups()
+        way = "@" in change, "^T" in change
+        fresh = {("from", name, way), ("to", destination, way)} - met
+        if fresh:
+            met |= fresh
+            yield source, destination, key
+
+
 def runs_of(plan):
-    """The programs of all candidates that apply, with words, what must come of them, and the bits that count.
+    """All candidates that apply: name, program, words, what must come of them, and the bits that count.
 
     Words are `[blocks of threads, threads, registers]`; lanes that the layouts do not use hold rubbish.
     """
@@ -91,15 +107,16 @@ def runs_of(plan):
         padded[:, : words.shape[1]] = words
         destination = holds or relation.in_words.destination
         cares = used_bits(destination.items, destination.element_type)
-        yield candidate.program, padded.reshape(-1, threads, words.shape[2]), wanted, cares
+        yield candidate.name, candidate.program, padded.reshape(-1, threads, words.shape[2]), wanted, cares
 
 
 @dataclass
 class Sweep:
-    """Programs that wait to be compiled together, those that were run, and what was wrong."""
+    """Programs that wait to be compiled together, those that were run by form, and what was wrong."""
 
     faults: list = field(default_factory=list)
     seen: set = field(default_factory=set)
+    forms: Counter = field(default_factory=Counter)
     waiting: list = field(default_factory=list)
     planned: int = 0
 
@@ -108,15 +125,16 @@ class Sweep:
         pair = f"{machine.name}: {source} -> {destination}"
         try:
             plan = rearrange(source, destination, machine=machine)
-            runs = [run for run in runs_of(plan) if self._new(run[0])]
+            runs = [run for run in runs_of(plan) if self._new(run[1])]
         except UnsupportedError:
             return  # a conversion that the machine lacks
         except RegweaveError as error:
             self.faults.append(f"{pair}: {error}")
             return
         self.planned += 1
+        self.forms.update(run[0] for run in runs)
         self.waiting += [(pair, *run) for run in runs]
-        if sum(sum(1 for _ in run[1].walk()) for run in self.waiting) >= STEPS:
+        if sum(sum(1 for _ in run[2].walk()) for run in self.waiting) >= STEPS:
             self.run()
 
     def run(self):
@@ -125,11 +143,11 @@ class Sweep:
         if not waiting:
             return
         try:
-            results = opencl.execute_all([(program, words) for _, program, words, _, _ in waiting])
+            results = opencl.execute_all([(program, words) for _, _, program, words, _, _ in waiting])
         except RegweaveError as error:
             self.faults.append(f"{waiting[0][0]} and those after it: {error}")
             return
-        for (pair, program, _, wanted, cares), found in zip(waiting, results, strict=True):
+        for (pair, _, program, _, wanted, cares), found in zip(waiting, results, strict=True):
             lanes = found.reshape(len(wanted), -1, found.shape[-1])[:, : wanted.shape[1]]
             if np.any((lanes ^ wanted) & cares):
                 self.faults.append(f"{pair}, {program.name}: wrong words\n{program}")
@@ -139,20 +157,20 @@ class Sweep:
         return digest not in self.seen and not self.seen.add(digest)
 
 
-def main(share, shares, *names):
-    """One share of the machines' pairs; a line of JSON per machine."""
+def main(which, share, shares, *names):
+    """One share of all of the machines' pairs, or of the sample; a line of JSON per machine."""
     sweep = Sweep()
     for name in names:
-        machine, start, programs = find_machine(name), time.monotonic(), len(sweep.seen)
-        sweep.faults, sweep.planned, pairs = [], 0, 0
-        for source, destination, key in distinct_among(catalogue_pairs(machine), machine):
+        machine, start = find_machine(name), time.monotonic()
+        sweep.faults, sweep.forms, sweep.planned, pairs = [], Counter(), 0, 0
+        related = distinct_among(catalogue_pairs(machine), machine)
+        for source, destination, key in related if which == "all" else covering(related):
             if int(key[:8], 16) % int(shares) == int(share):
                 pairs += 1
                 sweep.add(source, destination, machine)
         sweep.run()
-        found = {"machine": name, "pairs": pairs, "planned": sweep.planned,
-                 "programs": len(sweep.seen) - programs, "seconds": round(time.monotonic() - start),
-                 "faults": sweep.faults}  # fmt: skip
+        found = {"machine": name, "pairs": pairs, "planned": sweep.planned, "forms": sweep.forms,
+                 "seconds": round(time.monotonic() - start), "faults": sweep.faults}  # fmt: skip
         print(json.dumps(found), flush=True)
 
 

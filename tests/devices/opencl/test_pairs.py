@@ -1,6 +1,7 @@
 """Every pair of layouts that the catalogue can form within a machine, run in every way that applies.
 
-By default only a few pairs of some machines are; `-m slow` runs all, on all processors at once.
+By default only a few pairs of some machines are. `-m slow` runs a sample that has every layout and every
+form, `-m exhaustive` all of them; both on all processors at once.
 """
 
 import json
@@ -17,7 +18,11 @@ from pair_sweep import MACHINES, Sweep, catalogue_pairs, distinct_among
 
 from regweave.machines.catalogue import find_machine
 
-SHARES = 8
+SHARES = max(2, os.cpu_count() or 1)
+FORMS = {
+    *("identity", "fold", "exchange (direct)", "exchange (lean)", "exchange (steps)"),
+    *("shared (whole-warp)", "shared (grouped)", "shared (single-lane)"),
+}
 
 
 @pytest.mark.parametrize("name", ["sm_80", "sm_120", "gfx942", "gfx950", "gfx1100", "gfx1200_w64"])
@@ -35,22 +40,28 @@ def test_a_sample_of_pairs(name, device):
     assert sweep.faults == []
 
 
-@pytest.mark.slow
-def test_every_pair(device, capsys):
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param("sample", marks=pytest.mark.slow), pytest.param("all", marks=pytest.mark.exhaustive)],
+)
+def test_pairs_of_every_machine(which, device, capsys):
     def swept(share):
-        command = [sys.executable, str(Path(__file__).with_name("pair_sweep.py")), str(share), str(SHARES)]
-        done = subprocess.run([*command, *MACHINES], capture_output=True, text=True, check=False)
+        script = Path(__file__).with_name("pair_sweep.py")
+        command = [sys.executable, str(script), which, str(share), str(SHARES), *MACHINES]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    totals, faults = {name: Counter() for name in MACHINES}, []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    totals, forms, faults = {name: Counter() for name in MACHINES}, Counter(), []
+    with ThreadPoolExecutor(SHARES) as pool:
         for found in pool.map(swept, range(SHARES)):
             for line in found:
                 faults += line.pop("faults")
+                forms.update(line.pop("forms"))
                 totals[line.pop("machine")].update(line)
     with capsys.disabled():
-        for name, counts in totals.items():
+        for name, counts in [*totals.items(), ("programs", forms)]:
             print(f"\n{name}: " + ", ".join(f"{count} {what}" for what, count in counts.items()), end="")
     assert faults == []
     assert all(counts["planned"] > 0 for counts in totals.values())
+    assert set(forms) >= FORMS
