@@ -20,7 +20,7 @@ from cyclopts.completion import CompletionContext
 
 from regweave.cli.output import print_document, talk_console
 from regweave.errors import AssemblyError, InputError, RegweaveError
-from regweave.files import read_file, write_file
+from regweave.files import read_file, write_bytes, write_file
 
 if TYPE_CHECKING:
     from regweave.assembly.amd import FinishedKernel
@@ -88,7 +88,7 @@ def asm_command(
     )
     document["made_ms"] = round(made_ms, 1)
     if out is not None and data is not None:
-        out.write_bytes(data)
+        write_bytes(out, data)
         talk_console().print(f"written to {out}", markup=False)
     if map is not None:
         write_file(map, _drawn(kernel, document, map.suffix) + "\n")

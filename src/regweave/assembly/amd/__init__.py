@@ -8,7 +8,14 @@ if TYPE_CHECKING:
     from regweave.assembly.amd.finished import FinishedKernel
     from regweave.assembly.amd.kernel import Kernel
     from regweave.assembly.amd.recording import Part
+    from regweave.assembly.amd.text import parse_kernel
 
-__all__ = ["FinishedKernel", "Kernel", "Part"]
+__all__ = ["FinishedKernel", "Kernel", "Part", "parse_kernel"]
 
-__getattr__ = lazy_names(__name__, finished=("FinishedKernel",), kernel=("Kernel",), recording=("Part",))
+__getattr__ = lazy_names(
+    __name__,
+    finished=("FinishedKernel",),
+    kernel=("Kernel",),
+    recording=("Part",),
+    text=("parse_kernel",),
+)

@@ -239,8 +239,17 @@ class InstructionRecorder(Recorder):
                 f"no register is registered as {name!r}",
                 where=self.name,
                 nearest=nearest_names(name, known),
+                fix=self._packed_thread(name),
             )
         return self._names[name]
+
+    def _packed_thread(self, name: str) -> str | None:
+        """Where a work-item's number is found on machines that pack all three into one register."""
+        axis = {"thread_x": 0, "thread_y": 1, "thread_z": 2}.get(name)
+        if axis is None or not self.whole_machine.unified:
+            return None
+        bits = f"bits {10 * axis} to {10 * axis + 9}"
+        return f"{self.whole_machine.name} has it in {bits} of `thread`: v_bfe_u32 t, thread, {10 * axis}, 10"
 
     def _make_known(
         self,
