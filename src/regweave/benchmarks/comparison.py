@@ -6,8 +6,9 @@
 
 A ratio above 1 says that the best peer takes that many times as long as we do. `of_peak` is what we
 reach of the machine's FMA rate, which has its turn in every round like any library; `of_bound` is the share
-of our time that no kernel can do without: that of the operations at this rate or that of the bytes at the
-rate of a copy, whichever is longer.
+of our time that is needed at least: that of the operations at this rate or that of the bytes at the rate of a
+copy, whichever is longer. Operations are counted as the case is written: a convolution that gets by with
+fewer products (transformed rows, a column times a row) may pass the peak and the bound.
 """
 
 from __future__ import annotations
