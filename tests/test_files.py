@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regweave.errors import InputError
-from regweave.files import read_file, write_file
+from regweave.files import path_of, read_file, write_file
 
 
 def test_a_file_is_replaced_with_its_mode_and_through_links(tmp_path):
@@ -55,6 +55,13 @@ def test_no_more_is_read_than_wanted(tmp_path):
     for name in ("a\0b", "a\ud800\udfff"):
         with pytest.raises(InputError, match="names no file"):
             read_file(tmp_path / name, 9)
+
+
+@pytest.mark.parametrize("place", [None, 3, b"a", "a\0b", "a\ud800", ["a"]])
+def test_what_names_no_place(place, tmp_path):
+    assert path_of(str(tmp_path)) == path_of(tmp_path) == tmp_path
+    with pytest.raises(InputError, match="names no place for files"):
+        path_of(place)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

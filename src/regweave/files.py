@@ -10,8 +10,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from regweave.errors import InputError
+
+
+def path_of(place: Any) -> Path:
+    """The path that a caller named; InputError for what can be none: a number, a NUL, half a character."""
+    try:
+        path = Path(place)
+        if b"\0" not in os.fsencode(path):
+            return path
+    except (TypeError, UnicodeEncodeError):
+        pass
+    raise InputError(f"{place!r} names no place for files", expected="a path")
 
 
 def read_file(path: Path, most: int) -> str:

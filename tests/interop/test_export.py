@@ -229,6 +229,8 @@ def test_what_cannot_be_exported(tmp_path):
     with pytest.raises(InputError, match="cannot write there"):
         planned("tf32 fold").export(file)
     assert file.read_text() == ""
+    with pytest.raises(InputError, match="names no place"):
+        planned("tf32 fold").export("a\0b")
 
 
 def test_the_header_has_one_function_per_language(tmp_path):

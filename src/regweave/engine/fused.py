@@ -18,6 +18,7 @@ from regweave.engine.inputs import Ports, checked_inputs
 from regweave.engine.natives import Native
 from regweave.engine.report import Report
 from regweave.errors import InputError, UnsupportedError
+from regweave.files import path_of
 
 _LONGEST = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -71,7 +72,7 @@ class Fused:
         """
         from regweave.views import report_page
 
-        place = Path(folder)
+        place = path_of(folder)
         try:
             kernels = place / "kernels"
             kernels.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from regweave.emitters import LANGUAGES
 from regweave.errors import InputError, UnsupportedError
-from regweave.files import write_file
+from regweave.files import path_of, write_file
 from regweave.interop.header import header_text
 from regweave.interop.probes import plan_probes
 from regweave.interop.selftest import device_text, opencl_text, simulated_text
@@ -57,7 +57,7 @@ def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         files[f"{name}_selftest.cu"] = device_text(program, probes, words, f"{name}.h")
         files[f"{name}_selftest.cl"] = opencl_text(program, words, f"{name}.h")
     files[f"{name}.json"] = json.dumps(plan.to_document(), indent=2) + "\n"
-    root = Path(folder)
+    root = path_of(folder)
     try:
         root.mkdir(parents=True, exist_ok=True)
         written = []
@@ -66,5 +66,5 @@ def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
                 write_file(root / file, text)
                 written.append(root / file)
     except OSError as error:
-        raise InputError(f"cannot write there: {error.strerror}", where=os.fspath(folder)) from error
+        raise InputError(f"cannot write there: {error.strerror}", where=str(root)) from error
     return tuple(written)
