@@ -23,6 +23,7 @@ def test_an_axis_agrees_with_its_places(axis):
     held = {(o, k): 0 <= axis.place(o, k) < axis.size for o in outputs for k in range(axis.kernel)}
     for tap in range(axis.kernel):
         assert [*axis.inside(tap)] == [o for o in outputs if held[o, tap]]
+    assert axis.products == sum(held.values())
     for o in outputs:
         assert [*axis.taps(o)] == [k for k in range(axis.kernel) if held[o, k]]
     assert [*axis.interior] == [o for o in outputs if all(held[o, k] for k in range(axis.kernel))]
@@ -164,3 +165,38 @@ def test_every_kernel_and_pad_up_to_the_kernel():
     for kernel, pad, stride in itertools.product((1, 2, 3), (0, 2, 4), (1, 4)):
         c = convolution_of((1, 1, 5, 5), (1, 1, kernel, kernel), padding=pad, strides=stride)
         assert c.out_shape[2] == (5 + 2 * pad - kernel) // stride + 1
+
+
+HUGE = 10**20
+
+
+@pytest.mark.parametrize(
+    ("image", "weights", "given_", "words"),
+    [
+        ((1, 3, 9, HUGE), (4, 3, 3, 3), {}, "in the image's shape.*at most 2147483647"),
+        ((1, 3, 9, 9), (HUGE, 3, 3, 3), {}, "in the weights' shape.*at most 2147483647"),
+        ((1, 3, 9, 9), (4, 3, 3, 3), {"strides": 2**31}, "2147483648 in strides"),
+        ((1, 3, 9, 9), (4, 3, 3, 3), {"padding": HUGE}, "in padding"),
+        ((1, 3, 9, 9), (4, 3, 3, 3), {"dilations": HUGE, "padding": "same_upper"}, "in dilations"),
+        ((1, 3, 9, 9), (4, 3, 3, 3), {"padding": 2**31 - 1}, "4294967303 places with the padding.*height"),
+        (
+            (1, 3, 9, 9),
+            (4, 3, 3, 3),
+            {"dilations": (1, 2**31 - 1), "padding": "same_lower"},
+            "places with the padding.*width",
+        ),
+        ((1, 1, 5000, 5000), (1, 1, 5000, 5000), {}, "kernel of 25000000 places.*at most 16777216"),
+        ((1, 3, 9, 9), (4, 3, 3, 3), {"strides": True}, "not whole numbers"),
+        ((1, 3, 9, 9), (4, 3, 3, 3), {"padding": (1, False)}, "not whole numbers"),
+        ((True, 3, 9, 9), (4, 3, 3, 3), {}, "not whole numbers"),
+        ((1, 2**31 - 1, 9, 9), (2**31 - 1, 3, 3, 3), {"groups": 2}, "divisor of 2147483647; nearest: 1"),
+    ],
+)
+def test_numbers_that_kernels_cannot_count_with(image, weights, given_, words):
+    with pytest.raises(InputError, match=words):
+        convolution_of(image, weights, **given_)
+
+
+def test_products_of_long_kernels_are_counted_at_once():
+    c = convolution_of((1, 1, 1 << 22), (1, 1, 1 << 21))
+    assert c.products == (1 << 21) * ((1 << 21) + 1)

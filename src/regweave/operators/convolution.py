@@ -16,6 +16,7 @@ A convolution of signals [batch, channels, width] is one of images of height 1, 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -27,6 +28,10 @@ from regweave.errors import InputError, nearest_names
 from regweave.values import frozen
 
 PADDINGS = ("valid", "same_upper", "same_lower")
+#: Places of an axis with its padding, and every other number, at most: kernels count in 32 bits.
+_MOST_PLACES = 2**31 - 1
+#: Taps of a kernel at most: a float32 does not count further.
+_MOST_TAPS = 1 << 24
 _AXES = ("height", "width")
 
 
@@ -70,6 +75,14 @@ class Axis:
         end = min(self.outputs, (self.size - 1 + shift) // self.stride + 1)
         return range(min(first, max(0, self.outputs)), max(min(first, max(0, self.outputs)), end))
 
+    @property
+    def products(self) -> int:
+        """Pairs of an output and a tap that lies within the image."""
+        shifts = self.before - np.arange(self.kernel, dtype=np.int64) * self.dilation
+        first = np.maximum(0, -(-shifts // self.stride))
+        ends = np.minimum(self.outputs, (self.size - 1 + shifts) // self.stride + 1)
+        return int(np.maximum(0, ends - first).sum())
+
     def taps(self, output: int) -> range:
         """The taps of `output` that lie within the image."""
         start = output * self.stride - self.before
@@ -110,7 +123,15 @@ class Convolution:
                     expected=f"a divisor of {sizes}",
                     nearest=_divisors(self.channels, self.filters, self.groups),
                 )
+        taps = self.vertical.kernel * self.horizontal.kernel
+        if taps > _MOST_TAPS:
+            raise InputError(f"a kernel of {taps} places", where="kernel", expected=f"at most {_MOST_TAPS}")
         for name, axis in zip(_AXES, self.axes, strict=True):
+            places = max(axis.span, axis.size + axis.before + axis.after)
+            if axis.outputs >= 1 and places > _MOST_PLACES:
+                raise InputError(
+                    f"{places} places with the padding", where=name, expected=f"at most {_MOST_PLACES}"
+                )
             if axis.outputs < 1:
                 raise InputError(
                     f"a kernel that spans {axis.span} places of {axis.size} with {axis.before} + "
@@ -163,7 +184,7 @@ class Convolution:
     @cached_property
     def products(self) -> int:
         """Multiplications, each with its addition, that are not with padding."""
-        per_axis = [sum(len(axis.inside(tap)) for tap in range(axis.kernel)) for axis in self.axes]
+        per_axis = [axis.products for axis in self.axes]
         return self.batch * self.filters * self.group_channels * per_axis[0] * per_axis[1]
 
     def reference(self, image: np.ndarray, weights: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
@@ -220,7 +241,8 @@ def convolution_of(
     channels / groups, kernel height, kernel width] or without the height. `padding` is one number for all
     sides, one per axis, both ends of each axis as ONNX orders them (top, left, bottom, right; left, right),
     or a word: `valid` (none), `same_upper`, `same_lower` (as many outputs as strides fit the image; an odd
-    place of padding goes to the end, or to the beginning). Errors: InputError.
+    place of padding goes to the end, or to the beginning). Errors: InputError, also for numbers and padded
+    images of 2^31 and more and kernels of more than 2^24 places.
     """
     image = _whole_numbers(image_shape, "the image's shape", least=0)
     weights = _whole_numbers(weights_shape, "the weights' shape", least=1)
@@ -300,19 +322,25 @@ def _per_axis(given: Any, axes: int, where: str) -> tuple[int, ...]:
 
 
 def _whole_numbers(given: Any, where: str, *, least: int) -> tuple[int, ...]:
-    """`given` as a tuple of integers of at least `least`."""
+    """`given` as a tuple of integers of at least `least` that kernels can count with."""
     try:
-        values = tuple(operator.index(value) for value in given)
+        words = tuple(given)
+        if any(isinstance(word, bool) for word in words):
+            raise TypeError
+        values = tuple(map(operator.index, words))
     except TypeError:
         raise InputError(f"{given!r} is not whole numbers", where=where, expected="whole numbers") from None
     wrong = next((value for value in values if value < least), None)
     if wrong is not None:
         raise InputError(f"{wrong} in {where}", where=where, expected=f"at least {least}")
+    if max(values, default=0) > _MOST_PLACES:
+        raise InputError(f"{max(values)} in {where}", where=where, expected=f"at most {_MOST_PLACES}")
     return values
 
 
 def _divisors(channels: int, filters: int, near: int) -> tuple[str, ...]:
     """The group counts closest to `near` that divide both, as text."""
-    both = np.gcd(channels, filters)
-    found = [count for count in range(1, int(both) + 1) if both % count == 0]
+    both = math.gcd(channels, filters)
+    small = [count for count in range(1, math.isqrt(both) + 1) if both % count == 0]
+    found = {*small, *(both // count for count in small)}
     return tuple(map(str, sorted(found, key=lambda count: (abs(count - near), count))[:3]))
