@@ -69,6 +69,13 @@ def test_copies_are_whole(copies):
         whole_pair(copies, "here", "two numbers")
 
 
+def test_numbers_too_long_to_print():
+    with pytest.raises(
+        InputError, match=r"\.\.\. \(too long to show\) is no pair of whole numbers under 2\^62"
+    ):
+        whole_pair((1, 1 << 10**5), "here", "two numbers")
+
+
 @pytest.mark.parametrize("name", ['C"\n} evil() {', "a\tb", None, 3])
 def test_names_are_one_line(name):
     with pytest.raises(InputError, match="cannot name a layout"):

@@ -164,6 +164,29 @@ BAD = {
         LINES.replace("4, 4", "1, 1") + "replicated = 1\nlane = [[0, 0]]\nitem = []",
         "replicated = 1",
     ),
+    "replicated of a bijection": (
+        LINES.replace("4, 4", "1, 1") + 'replicated = "no"\nlane = []\nitem = []',
+        "replicated = 'no' .*true or false",
+    ),
+    "no tile": (
+        LINES.replace("4, 4", "-1, 4") + "lane = []\nitem = []",
+        r"tile = \[-1, 4\] .*at least one row",
+    ),
+    "a suffix": (
+        LINES.replace("layouts.x", "layouts.'x@f16'") + "lane = []\nitem = []",
+        "'x@f16' cannot name an",
+    ),
+    "no name": (LINES.replace("layouts.x", "layouts.''") + "lane = []\nitem = []", "'' cannot name an entry"),
+    "two lines": (
+        LINES.replace("layouts.x", r'layouts."x\n"') + "lane = []\nitem = []",
+        "cannot name an entry",
+    ),
+    "instruction's name": ("[instructions.'a^T']\nsizes = [1, 1, 1]\nD = {}", r"'a\^T' cannot name an entry"),
+    "backwards": (
+        '[instructions.x]\nsizes = [4, 1, 1]\nD = { type = "f32", lane = "m1-0", item = "" }',
+        "'m1-0' is no coordinate",
+    ),
+    "parts": ("[" + ".".join("a" * 10**5) + "]", "line 1.*at most 1000"),
     "no table": ("layouts = 3", "layouts = 3"),
     "not a layout": ("[layouts]\nx = 3", "3 is no table"),
     "no TOML": ("[layouts", "no TOML"),
@@ -219,7 +242,14 @@ BAD = {
     "lines": ('[machine]\nname = "x\\n"\nlike = "sm_80"', r"name = 'x\\n' .*one line of text"),
     "digits": ("x = " + "9" * 5000, "no TOML: Exceeds the limit"),
     "depth": ("x = " + "[" * 5000, "no TOML: maximum recursion depth"),
-    "huge tile": (LINES.replace("4, 4", f"1, {10**30}") + "lane = []\nitem = []", "no pair of whole numbers"),
+    "huge tile": (
+        LINES.replace("4, 4", f"1, {10**30}") + "lane = []\nitem = []",
+        r"1, 1000.*no pair of whole numbers under 2\^62",
+    ),
+    "longest tile": (
+        LINES.replace("4, 4", "1, " + "9" * 4000) + "lane = []\nitem = []",
+        r"9\.\.\. .too long to show",
+    ),
     "huge bit": (LINES + f"lane = [[0, {10**30}]]\nitem = []", r"no pair of whole numbers .*lane bit 0"),
 }
 

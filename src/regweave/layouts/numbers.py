@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Slots that a layout made from a few numbers may have; a table of any size can be given in full.
 MOST_SLOTS = 1 << 24
+_MOST_SHOWN = 60
 
 
 def whole_numbers(values: Any, where: str, expected: str = "whole numbers") -> NDArray[np.int64]:
@@ -44,7 +45,9 @@ def whole_pair(values: Any, where: str, expected: str) -> tuple[int, int]:
             return first, second
         except (TypeError, ValueError):
             pass
-    raise InputError(f"{values!r} is no pair of whole numbers", where=where, expected=expected)
+    raise InputError(
+        f"{_shown(values)} is no pair of whole numbers under 2^62", where=where, expected=expected
+    )
 
 
 def whole_number(value: Any, where: str, expected: str) -> int:
@@ -52,7 +55,18 @@ def whole_number(value: Any, where: str, expected: str) -> int:
     try:
         return _whole(value)
     except (TypeError, ValueError):
-        raise InputError(f"{value!r} is no whole number", where=where, expected=expected) from None
+        raise InputError(
+            f"{_shown(value)} is no whole number under 2^62", where=where, expected=expected
+        ) from None
+
+
+def _shown(value: Any) -> str:
+    """What was given, as far as a person wants to read it; a number that is too large says so."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of thousands of digits
+        text = "9" * (_MOST_SHOWN + 1)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... (too long to show)"
 
 
 def _whole(value: Any) -> int:

@@ -65,7 +65,7 @@ def _bits(text: str, name: str) -> list[tuple[str, int]]:
     bits = []
     for token in text.split():
         match = _TOKEN.fullmatch(token)
-        if match is None:
+        if match is None or int(match[3] or match[2] or 0) < int(match[2] or 0):
             raise InputError(
                 f"{token!r} is no coordinate", where=f"layout {name}", expected="like m2 or k0-3"
             )

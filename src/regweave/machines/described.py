@@ -90,6 +90,8 @@ def described_layout(values: Any, name: str, where: str) -> Layout:
     """The layout `name` from its keys; InputError naming the slot or key at fault."""
     check_keys(values, {"tile", "type", "axes", "replicated"} | _SLOTS, where, ("tile", "type"))
     shape = whole_pair(values["tile"], where, "tile = [rows, columns]")
+    if min(shape) < 1:
+        raise InputError(f"tile = {values['tile']!r}", where=where, expected="at least one row and column")
     axes = values.get("axes", ["row", "column"])
     if not (isinstance(axes, list) and len(axes) == 2 and all(isinstance(axis, str) for axis in axes)):
         raise InputError(f"axes = {axes!r}", where=where, expected='two names, like ["m", "k"]')
@@ -170,10 +172,11 @@ def _check_inside(basis: Basis, shape: tuple[int, int], where: str) -> None:
 
 
 def _check_overlap(layout: Layout, values: Mapping[str, Any], where: str) -> None:
-    if values.get("replicated") is True or layout.bijective:
+    replicated = values.get("replicated", False)
+    if not isinstance(replicated, bool):
+        raise InputError(f"replicated = {replicated!r}", where=where, expected="true or false")
+    if replicated or layout.bijective:
         return
-    if values.get("replicated", False) is not False:
-        raise InputError(f"replicated = {values['replicated']!r}", where=where, expected="true or false")
     flat = layout.table.ravel()
     _, first = np.unique(flat, return_index=True)
     again = int(np.setdiff1d(np.arange(flat.size), first)[0])

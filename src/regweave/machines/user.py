@@ -33,7 +33,7 @@ that its lanes can execute.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,7 +56,9 @@ from regweave.machines.described import (
 from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction, WarpMachine
 
 _ENDING = ".toml"
+_SUFFIXES = frozenset("@^")  # what they begin with
 _MOST_BYTES = 1 << 24
+_MOST_PARTS = 1000
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,11 @@ def read_user_file(path: str, find_machine: Callable[[str], WarpMachine]) -> Use
 def _read(path: str, changed: int, size: int, find_machine: Callable[[str], WarpMachine]) -> UserFile:
     """The file in the state that its time of change and size stand for."""
     text = read_file(Path(path), _MOST_BYTES)
+    for number, line in enumerate(text.splitlines(), 1):
+        # tomllib takes a time that grows with the square of this
+        if line.partition("=")[0].count(".") > _MOST_PARTS and not line.lstrip().startswith("#"):
+            raise InputError("a key of thousands of parts", where=f"{path}, line {number}",
+                             expected=f"at most {_MOST_PARTS}")  # fmt: skip
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also for numbers of thousands of digits
@@ -139,16 +146,28 @@ def _read(path: str, changed: int, size: int, find_machine: Callable[[str], Warp
     check_keys(values, ("layouts", "instructions", "machine"), path)
     layouts = {
         name: described_layout(entry, f"{path}:{name}", f"{path}, layouts.{name}")
-        for name, entry in read_table(values, "layouts", path).items()
+        for name, entry in _named(values, "layouts", path)
     }
     instructions = {
         name: _instruction(entry, name, f"{path}, instructions.{name}")
-        for name, entry in read_table(values, "instructions", path).items()
+        for name, entry in _named(values, "instructions", path)
     }
     machine = None
     if "machine" in values:
         machine = derived_machine(values["machine"], f"{path}, machine", instructions, find_machine)
     return UserFile(path, layouts, instructions, machine)
+
+
+def _named(values: Any, key: str, path: str) -> Iterator[tuple[str, Any]]:
+    """The entries of a table whose names can be asked for; InputError for any other name."""
+    for name, entry in read_table(values, key, path).items():
+        if not name or not name.isprintable() or not _SUFFIXES.isdisjoint(name):
+            raise InputError(
+                f"{name!r} cannot name an entry",
+                where=f"{path}, {key}",
+                expected=f"one line of text without {' or '.join(sorted(_SUFFIXES))}",
+            )
+        yield name, entry
 
 
 def _instruction(values: Any, name: str, where: str) -> MatrixInstruction:
