@@ -82,6 +82,34 @@ def test_upper_halves_are_cleared_behind_the_last_use_of_vectors():
     assert only_named.finish().text.endswith("vzeroupper\nret\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ret", "names 'ret': where it leads is not known"),
+        ("jmp away", "names 'jmp': where it leads"),
+        ("jnz away", "names 'jnz': where it leads"),
+        ("call away", "names 'call': where it leads"),
+        ("push %0", "names 'push': the stack belongs"),
+        ("leave", "names 'leave': the stack belongs"),
+        ("std", "names 'std': code behind it expects"),
+        ("mulx %=0, %=1, %0", "names 'mulx': it reads registers"),
+        ("lock cmpxchg [%0], %1", "'lock' changes rax"),
+        ("stosq", "'stosq' changes rdi"),
+        ("imul %0", "'imul' changes rax, rdx"),
+        ("imul qword ptr [%0 + 8]", "'imul' changes rax, rdx"),
+        ("lodsb", "'lodsb' changes rax, rsi"),
+        ("cwde", "'cwde' changes rax"),
+    ],
+)
+def test_what_a_template_would_do_unseen(line, words):
+    b = builder()
+    used = [b["x"], b["out"]][: 1 + ("%1" in line or "%=1" in line)] if "%" in line else []
+    with pytest.raises(AssemblyError, match=words):
+        b.emit_template(line, *used)
+    b.emit_template("imul %+0, %1", b["x"], b["out"])
+    assert "imul rdi, " in b.finish().text
+
+
 @pytest.mark.parametrize("line", ["add %+0, 1", "shl %+0, 3", "vptest %1, %1", "kortestw %2, %2"])
 def test_flags_that_a_template_may_change_are_not_read_behind_it(line):
     b = builder()

@@ -30,6 +30,7 @@ from regweave.assembly.failures import unwritten_error
 from regweave.assembly.flow import solve
 from regweave.assembly.listing import Listing, print_text
 from regweave.assembly.outright import check_outright, flags_of
+from regweave.assembly.reading import check_label
 from regweave.assembly.recorder import Recorder
 from regweave.assembly.variables import Immediate, Label, Memory, Variable
 from regweave.errors import AssemblyError
@@ -259,8 +260,7 @@ class Builder(Recorder):
             raise AssemblyError(
                 f"label {name!r} is defined twice", where=self.name, fix="fresh_label makes new names"
             )
-        _check_symbol(name)
-        self._labels[name] = len(self._forms)
+        self._labels[check_label(name)] = len(self._forms)
         self._flags = None
 
     def fresh_label(self, stem: str = "label") -> str:

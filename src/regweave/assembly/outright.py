@@ -17,6 +17,8 @@ from regweave.machines.instructions import Pattern
 from regweave.machines.target import AssemblyMachine
 
 _WORD = re.compile(r"[A-Za-z]\w*")
+#: What is in brackets parts no operands.
+_OUTSIDE = re.compile(r"\[[^]]*\]|\{[^}]*\}")
 
 
 def check_outright(pattern: Pattern, machine: AssemblyMachine) -> None:
@@ -36,7 +38,9 @@ def check_outright(pattern: Pattern, machine: AssemblyMachine) -> None:
                     where=text.strip(),
                     fix=f"bind a variable pinned to {register!r}, or a Pattern that clobbers {register!r}",
                 )
-        missing = [r for word in words for r in machine.destroyed(word) if r not in pattern.clobbers]
+        operands = len(_OUTSIDE.sub("", text).split(","))
+        changed = [r for word in words for r in machine.destroyed(word, operands)]
+        missing = [r for r in changed if r not in pattern.clobbers]
         if missing:
             raise AssemblyError(
                 f"{words[0]!r} changes {', '.join(missing[:4])}{', ...' if missing[4:] else ''}",

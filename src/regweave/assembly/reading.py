@@ -1,4 +1,4 @@
-"""What the two text forms of kernels share: lines, and errors that say on which one they arose.
+"""What the two kinds of kernels share: lines of text, errors that say on which one they arose, labels.
 
 for number, line in code_lines("add a, b  ; twice", comment=";"):
     with at_line(number, line):     # an error inside says `line 1: add a, b`
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from regweave.errors import RegweaveError
+from regweave.errors import AssemblyError, RegweaveError
 
 
 def code_lines(text: str, comment: str) -> Iterator[tuple[int, str]]:
@@ -35,3 +35,10 @@ def at_line(number: int, line: str) -> Iterator[None]:
             nearest=error.nearest,
             fix=error.fix,
         ) from None
+
+
+def check_label(name: str) -> str:
+    """The name of a label; AssemblyError if it cannot be one."""
+    if not name.replace(".", "_").replace("$", "_").isidentifier() or not name.isascii():
+        raise AssemblyError(f"{name!r} cannot be a label", expected="letters, digits, underscores, dots")
+    return name

@@ -45,11 +45,11 @@ class AssemblyMachine(Machine):
 
     @property
     def unnamable(self) -> Mapping[str, str]:
-        """Registers that a template must not name, and why."""
+        """Registers and instructions that a template must not name, and why."""
         return {}
 
-    def destroyed(self, mnemonic: str) -> Sequence[str]:
-        """The registers that an instruction changes although no operand says so."""
+    def destroyed(self, mnemonic: str, operands: int) -> Sequence[str]:
+        """The registers that an instruction of so many operands changes although none says so."""
         return ()
 
     def changes_flags(self, mnemonic: str) -> bool:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from regweave.assembly.amd import Kernel, Part
-from regweave.assembly.amd.masks import full_masks
+from regweave.assembly.amd.masks import follow_masks
+from regweave.assembly.amd.proof import prove_registers
+from regweave.assembly.amd.text import parse_kernel
 from regweave.devices import emulator
-from regweave.errors import AssemblyError, RegisterError
+from regweave.errors import AssemblyError, RegisterError, VerificationError
 from regweave.machines.amd.assembly import GFX90A, GFX906, GFX942
 
 
@@ -82,7 +84,7 @@ def test_the_full_mask_is_in_one_pair_of_a_tuple(saved, restored):
     k.emit("s_mov_b64", "exec", Part(masks, *restored))
     k.emit("v_mov_b32", x, 1)
     finished = k.finish()
-    assert full_masks(finished.program, finished.flow)[5] == (saved == restored)
+    assert follow_masks(finished.program, finished.flow).full(5) == (saved == restored)
 
 
 @pytest.mark.parametrize("threads", [64, 48, 96, 128])
@@ -97,7 +99,8 @@ def test_lanes_beyond_the_workgroup_may_be_switched_on(threads):
     k.emit("v_mov_b32", x, 3)  # x is still 2 in the lanes beyond
     finished = k.finish()
     whole = threads % 64 == 0
-    assert full_masks(finished.program, finished.flow)[:6] == [True, True, True, whole, whole, whole]
+    masks = follow_masks(finished.program, finished.flow)
+    assert [masks.full(i) for i in range(6)] == [whole, whole, whole, True, True, whole]
 
 
 def test_registers_that_are_not_followed_under_a_name_are_refused():
@@ -143,3 +146,60 @@ def test_a_large_workgroup_fits_on_its_compute_unit():
         many(GFX906, 65, workgroup=(1024, 1, 1)).finish()
     with pytest.raises(RegisterError, match="of 128 vector registers"):
         many(GFX90A, 129, workgroup=(16, 64, 1)).finish()
+
+
+LOOP = """kernel k
+    scalar saved x2, inner x2, count
+    vector x, t, u, at
+    v_mov_b32 x, 0
+    v_mov_b32 at, 3
+    s_movk_i32 count, 3
+    loop:
+    v_mov_b32 u, 7
+    v_add_u32 x, x, u
+    v_cmp_gt_u32 vcc, 9, thread_x
+    s_and_saveexec_b64 saved, vcc
+    v_mov_b32 t, 5
+    INNER
+    v_add_u32 x, x, t
+    RESTORE
+    s_sub_u32 count, count, 1
+    s_cmp_lg_u32 count, 0
+    s_cbranch_scc1 loop
+    ds_write_b32 at, x
+    LAST
+"""
+RESTORE = "s_mov_b64 exec, saved"
+
+
+@pytest.mark.parametrize(
+    ("restore", "inner", "last", "alone"),
+    [
+        (RESTORE, "s_nop 0", "s_nop 0", False),
+        ("s_or_b64 exec, exec, saved", "s_nop 0", "s_nop 0", False),
+        ("s_mov_b64 exec, -1", "s_nop 0", "s_nop 0", False),
+        # in the lanes of an inner mask t is another, in those that it leaves out the one before
+        (RESTORE, "v_cmp_gt_u32 vcc, 4, thread_x\\ns_and_saveexec_b64 inner, vcc\\nv_mov_b32 t, 6\\n"
+                  "s_mov_b64 exec, inner", "s_nop 0", False),
+        # t is read where other lanes are on
+        (RESTORE, "s_nop 0", "ds_write_b32 at, t", True),
+        ("s_nop 0", "s_mov_b64 exec, saved", "s_nop 0", True),
+        (RESTORE, "v_readlane_b32 s9, t, 40", "s_nop 0", True),
+        # EXEC becomes who knows what
+        (RESTORE, "s_mov_b64 exec, vcc\\nv_nop", "s_nop 0", True),
+        (RESTORE, "s_not_b64 exec, exec\\nv_nop", "s_nop 0", True),
+    ],
+)  # fmt: skip
+def test_a_temporary_of_a_masked_region_in_a_loop_shares_its_register(restore, inner, last, alone):
+    text = LOOP.replace("RESTORE", restore).replace("INNER", inner.replace("\\n", "\n")).replace("LAST", last)
+    kernel = parse_kernel(text, GFX906)
+    kernel.emit("s_endpgm")
+    finished = kernel.finish()
+    runs = {variable.name: run for variable, run in finished.registers.items()}
+    assert (runs["t"] != runs["u"]) == alone
+    assert finished.used["vector"] == (5 if alone else 4)
+    if not alone:
+        return
+    shared = {v: runs["u"] if v.name == "t" else run for v, run in finished.registers.items()}
+    with pytest.raises(VerificationError, match=r"may hold (what was there before|register 0 of 'u')"):
+        prove_registers(finished.program, finished.flow, shared, kernel.given)

@@ -32,8 +32,9 @@ from regweave.assembly.amd.kernel_program import KernelProgram
 from regweave.assembly.amd.lines import Line, parse_line
 from regweave.assembly.amd.operands import Constraint, Decision
 from regweave.assembly.amd.parts import solve_parts, whole_variables
-from regweave.assembly.amd.recording import InstructionRecorder, check_label
+from regweave.assembly.amd.recording import InstructionRecorder
 from regweave.assembly.flow import solve
+from regweave.assembly.reading import check_label
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError, InputError
 from regweave.machines.amd.assembly.table import SPECIAL

@@ -14,7 +14,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from regweave.assembly.amd.kernel_program import KernelProgram, Touch
-from regweave.assembly.amd.masks import full_masks
+from regweave.assembly.amd.lanes import needed_beside
+from regweave.assembly.amd.masks import follow_masks
 from regweave.assembly.flow import Flow, solve
 from regweave.errors import AssemblyError
 from regweave.values import frozen
@@ -70,9 +71,9 @@ def solve_parts(program: KernelProgram, given: Collection[str]) -> Parts:
         defines.append(born)
     flow = solve(replace(program, uses=uses, defines=defines))
     _check_written(program, draft, uses, flow.live_at_entry, given)
-    masked = _masked_writes(program, draft, flow, defines)
-    if masked:
-        for i, bits in masked.items():
+    kept = _kept(program, draft, flow, uses, defines)
+    if kept:
+        for i, bits in kept.items():
             uses[i] |= bits
         flow = solve(replace(program, uses=uses, defines=defines))
     return Parts(draft.base, tuple(uses), tuple(defines), flow)
@@ -114,27 +115,46 @@ def _check_written(
                 )
 
 
-def _masked_writes(program: KernelProgram, parts: Parts, flow: Flow, defines: list[int]) -> dict[int, int]:
+def _kept(
+    program: KernelProgram, parts: Parts, flow: Flow, uses: list[int], defines: list[int]
+) -> dict[int, int]:
     """Operations that write some lanes, a part of a register, or one of some registers, with those of their
-    registers that may hold something already."""
-    full = full_masks(program, flow)
-    reached = [i for block in flow.blocks for i in range(block.start, block.stop)]
-    if all(full[i] and not (program.shapes[i].scatters or program.shapes[i].keeps) for i in reached):
+    registers that may hold something already which is read later."""
+    masks = follow_masks(program, flow)
+    partial = {
+        i: _partly(program, parts, i)
+        for i, shape in enumerate(program.shapes)
+        if shape.keeps or shape.scatters
+    }
+    narrow = len({*masks.before, *masks.after}) > 1
+    if not (partial or narrow):
         return {}
     written = _maybe_written(flow, defines)
-    found = {}
-    for i, shape in enumerate(program.shapes):
-        masked = shape.keeps or (shape.masked and not full[i])
-        if not (masked or shape.scatters):
-            continue
-        bits = 0
-        for touch in program.touches[i]:
-            name = program.variables[touch.variable].register_class.name
-            if touch.role and (name in _MASKED if masked else touch.stop > touch.first + 1):
-                bits |= parts.bits(touch)
-        if bits & written[i]:
-            found[i] = bits & written[i]
+    found = {i: bits & written[i] for i, bits in partial.items() if bits & written[i]}
+    if narrow:
+        lanes = sum(
+            (1 << v.count) - 1 << parts.base[v.id]
+            for v in program.variables
+            if v.register_class.name in _MASKED
+        )
+        own = [bits & lanes for bits in defines]
+        for i, bits in found.items():  # what is kept anyway begins nothing
+            own[i] &= ~bits
+        reads = [bits & lanes for bits in uses]
+        for i, bits in needed_beside(program, flow, masks, reads, own).items():
+            if bits & written[i]:
+                found[i] = found.get(i, 0) | (bits & written[i])
     return found
+
+
+def _partly(program: KernelProgram, parts: Parts, i: int) -> int:
+    """The registers of operation i that it writes in part, or one of."""
+    shape, bits = program.shapes[i], 0
+    for touch in program.touches[i]:
+        name = program.variables[touch.variable].register_class.name
+        if touch.role and (name in _MASKED if shape.keeps else touch.stop > touch.first + 1):
+            bits |= parts.bits(touch)
+    return bits
 
 
 def _maybe_written(flow: Flow, defines: list[int]) -> list[int]:

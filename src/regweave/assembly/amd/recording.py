@@ -11,6 +11,7 @@ from regweave.assembly.amd.kernel_program import Touch
 from regweave.assembly.amd.lines import Line, argument_of, is_reserved, read_operand
 from regweave.assembly.amd.operands import Constraint, Decision
 from regweave.assembly.amd.shapes import Bound, Shape, make_shape
+from regweave.assembly.reading import check_label
 from regweave.assembly.recorder import Recorder
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError, nearest_names
@@ -324,13 +325,6 @@ def _whole(text: str) -> int:
 
 def _letters(ways: Ways, number: int, total: int) -> str:
     return "".join(slots[number].letters for slots in ways if len(slots) == total)
-
-
-def check_label(name: str) -> str:
-    """The name of a label; AssemblyError if it cannot be one."""
-    if not name.replace(".", "_").replace("$", "_").isidentifier() or not name.isascii():
-        raise AssemblyError(f"{name!r} cannot be a label", expected="letters, digits, underscores, dots")
-    return name
 
 
 def _number(value: Any) -> str:

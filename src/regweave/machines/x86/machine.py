@@ -79,12 +79,12 @@ class VectorMachine(AssemblyMachine):
 
     @property
     def unnamable(self) -> Mapping[str, str]:
-        """k0 and the stack pointer."""
+        """k0, the stack, control flow, and what reads registers unseen."""
         return UNNAMABLE
 
-    def destroyed(self, mnemonic: str) -> Sequence[str]:
+    def destroyed(self, mnemonic: str, operands: int) -> Sequence[str]:
         """The registers that an instruction changes although no operand says so."""
-        return destroyed_by(mnemonic, self.register_class("vector").registers)
+        return destroyed_by(mnemonic, operands, self.register_class("vector").registers)
 
     def changes_flags(self, mnemonic: str) -> bool:
         """Whether an instruction in a text may change the condition flags."""

@@ -20,8 +20,8 @@ from regweave.values import frozen
 
 _ALL = ("gfx906", "gfx90a", "gfx942")
 #: What a rule may speak of. Producers and consumers are groups of instructions (see `assembly.amd.groups`).
-PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix", "hidden",
-             "wide_store", "load")  # fmt: skip
+PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix",
+             "hidden", "wide_store", "load")  # fmt: skip
 CONSUMERS = ("memory", "vector_memory", "lane_select", "readlane", "rwlane", "div_fmas", "dpp", "matrix",
              "valu", "valu_not_transcendental", "m0_reader", "hardware_register", "fma_f64", "valu_writer",
              "other_dot", "same_dot_ab", "other_dot_writer")  # fmt: skip
