@@ -52,9 +52,12 @@ _LOAD, _START = 0.3, 50.0
 _SHARED_VECTORS = 16
 #: Threads that strips and bands of transformed rows are made for, however many there are.
 _SHARERS = 4
-#: Output rows that a transform gives, at most: more would cost accuracy. Filters from which on it pays to
-#: transform the rows that they share.
-_MOST_TRANSFORMED, _WORTH_TRANSFORMING = 4, 4
+#: Stride -> kernel rows -> output rows that a transform gives: more would cost accuracy. Filters from which
+#: on it pays to transform the rows that they share.
+_TRANSFORMED = {1: {2: 4, 3: 4}, 2: {3: 3, 5: 2, 7: 2}}
+_WORTH_TRANSFORMING = 4
+#: Output rows from which on it pays to transform rows for stride 2.
+_ROWS_APART = 8
 
 
 @frozen
@@ -105,7 +108,7 @@ def choose(
 
     Errors: InputError for an unknown form, or form none at a stride other than 1.
     """
-    form = _form(c, form)
+    form = _form(c, form, wide=machine.mask_class == "mask")
     if form == "transformed":
         in_place = _in_place(c, machine, form) if neighbours else ()
         return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue, in_place=in_place)
@@ -217,9 +220,9 @@ def lines_of(c: Convolution, rows: int) -> int:
 
 
 def transforms(c: Convolution) -> bool:
-    """Whether rows can be transformed for `c`: rows that it reads one after the other, and not too many."""
+    """Whether rows can be transformed for `c`: neighbours, or every other one, and not too many."""
     axis = c.vertical
-    return axis.stride == axis.dilation == 1 and axis.kernel in (2, 3) and axis.outputs > 1
+    return axis.kernel in _TRANSFORMED.get(axis.stride, {}) and axis.dilation == 1 and axis.outputs > 1
 
 
 def untransformed(c: Convolution) -> str:
@@ -227,9 +230,11 @@ def untransformed(c: Convolution) -> str:
     return "none" if c.horizontal.stride == 1 else "polyphase"
 
 
-def _form(c: Convolution, form: str | None) -> str:
+def _form(c: Convolution, form: str | None, *, wide: bool) -> str:
+    """`wide`: there are many registers, which a transform of stride 2 wants."""
     if form is None:
-        pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= _MOST_TRANSFORMED
+        rows = 4 if c.vertical.stride == 1 else _ROWS_APART if wide else float("inf")
+        pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= rows
         return "transformed" if transforms(c) and pays else untransformed(c)
     if form not in FORMS:
         raise InputError(
@@ -243,7 +248,8 @@ def _form(c: Convolution, form: str | None) -> str:
             f"form transformed for a kernel of {c.vertical.kernel} rows at stride {c.vertical.stride}, "
             f"dilation {c.vertical.dilation}, {c.vertical.outputs} results in a column",
             where="form",
-            expected="2 or 3 rows, stride 1, dilation 1 and 2 results or more along the columns",
+            expected="2 or 3 rows at stride 1, or 3, 5 or 7 at stride 2; dilation 1, and 2 results or more "
+            "along the columns",
             fix="leave the choice open",
         )
     if form == "none" and c.horizontal.stride != 1:
@@ -365,10 +371,11 @@ def row_transform(c: Convolution) -> Transform:
 
     Three results of two rows need no points beyond 1 and -1: as accurate as no transform, where they fit.
     """
-    outputs = min(_MOST_TRANSFORMED, c.vertical.outputs)
-    if c.vertical.kernel == 2 and c.vertical.outputs % 3 == 0:
+    axis = c.vertical
+    outputs = min(_TRANSFORMED[axis.stride][axis.kernel], axis.outputs)
+    if axis.kernel == 2 and axis.outputs % 3 == 0:
         outputs = 3
-    return transform(outputs, c.vertical.kernel)
+    return transform(outputs, axis.kernel, axis.stride)
 
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:

@@ -40,7 +40,7 @@ class FillInPlace:
 
     @property
     def _rows(self) -> int:
-        return 1 if self.transform is None else self.transform.products
+        return 1 if self.transform is None else self.transform.image_rows
 
     def write(self, w: Workspace) -> None:
         b, t = w.b, self.transform
@@ -62,7 +62,7 @@ class FillInPlace:
         self._group(w, entry, to)
         b.emit("mov", value, w.field("x_row"))
         if t is not None:
-            b.emit("imul", value, value, t.outputs)
+            b.emit("imul", value, value, t.outputs * t.stride)
         w.advance_slot("group_at", value)
         w.advance_slot("line_now", 1)
         b.emit("mov", value, w.slot("groups_left"))
@@ -94,9 +94,8 @@ class FillInPlace:
         for place in (StripEntry.before, StripEntry.inside, StripEntry.behind):
             b.emit("mov", value, b.at(entry, place.offset))
             self._run(w, source, to, pitch, value, masks if place is not StripEntry.inside else None)
-        further = (
-            self._rows * len(self.shifts) - 1
-        )  # planes of the group, beside the one that `to` has passed
+        made = 1 if self.transform is None else self.transform.products
+        further = made * len(self.shifts) - 1  # planes, beside the one that `to` has passed
         if further:
             b.emit("mov", value, b.at(entry, StripEntry.plane.offset))
             b.emit("imul", value, value, further)
@@ -138,7 +137,7 @@ class FillInPlace:
             if number + 1 < self._rows:
                 b.emit("add", here, line)
         if t is not None and masks is None:
-            for _ in range(t.outputs):
+            for _ in range(t.outputs * t.stride):
                 b.emit("add", here, line)
                 b.emit("prefetch_l2", b.at(here))
         self._store(w, to, pitch, planes if t is None else [forward(b, t, rows) for rows in planes])
@@ -165,8 +164,8 @@ class FillInPlace:
         if len(planes) > 1:
             b.emit("mov", plane, w.slot("strip_entry"))
             b.emit("mov", plane, b.at(plane, StripEntry.plane.offset))
-        for number in range(self._rows):
-            for at, rows in enumerate(planes):
-                b.emit("store", b.at(here, index=plane) if at else b.at(here), rows[number])
-            if number + 1 < self._rows:
+        for number, row in enumerate(zip(*planes, strict=True)):
+            for at, value in enumerate(row):
+                b.emit("store", b.at(here, index=plane) if at else b.at(here), value)
+            if number + 1 < len(planes[0]):
                 b.emit("add", here, pitch)

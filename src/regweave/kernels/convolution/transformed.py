@@ -70,32 +70,38 @@ class FillTransformed:
         rows = b.general("rows")
         b.emit("imul", rows, pitch, t.products - 1)
         b.emit("add", to, rows)
-        b.emit("imul", rows, pitch, t.outputs - 1)
+        b.emit("imul", rows, pitch, t.outputs * t.stride - 1)
         b.emit("add", source, rows)
         b.emit("dec", groups)
         b.emit("jump_nonzero", group)
         b.emit("mov", w.slot("fill_to"), to)
 
     def _vector(self, w: Workspace, source: Variable, to: Variable, pitch: Variable) -> None:
+        """A vector of each transformed row, one phase after the other: that takes fewer registers."""
         b, t = w.b, self.transform
-        here = b.general("here")
-        rows = []
-        b.emit("mov", here, source)
-        for number in range(t.products):
-            row = b.vector(f"row{number}")
-            b.emit("load", row, b.at(here))
-            rows.append(row)
-            if number + 1 < t.products:
-                b.emit("add", here, pitch)
-        b.emit("mov", here, to)
-        for number, value in enumerate(forward(b, t, rows)):
-            b.emit("store", b.at(here), value)
-            if number + 1 < t.products:
-                b.emit("add", here, pitch)
+        here, there, first = b.general("here"), b.general("there"), b.general("first")
+        b.emit("mov", first, source)
+        b.emit("mov", there, to)
+        for phase in t.phases:
+            rows = []
+            b.emit("mov", here, first)
+            for number in range(phase.image_rows):
+                row = b.vector(f"row{number}")
+                b.emit("load", row, b.at(here))
+                rows.append(row)
+                for _ in range(t.stride if number + 1 < phase.image_rows else 0):
+                    b.emit("add", here, pitch)
+            for value in forward(b, phase, rows):
+                b.emit("store", b.at(there), value)
+                b.emit("add", there, pitch)
+            b.emit("add", first, pitch)
 
 
 def forward(b: Builder, t: Transform, rows: Sequence[Variable]) -> list[Variable]:
-    """The transformed rows of `t.products` image rows."""
+    """The transformed rows of `t.image_rows` image rows."""
+    if t.stride > 1:
+        parts = [forward(b, phase, rows[first :: t.stride]) for first, phase in enumerate(t.phases)]
+        return [row for part in parts for row in part]
     results: dict[int, Variable] = {}
     # E and O are the same for both points of a pair only if every other point has its opposite, too
     symmetric = {-point for point in t.points} == set(t.points)
@@ -113,6 +119,12 @@ def forward(b: Builder, t: Transform, rows: Sequence[Variable]) -> list[Variable
 
 def inverse(b: Builder, t: Transform, products: Sequence[Variable]) -> list[Variable]:
     """The `t.outputs` results of the products."""
+    if t.stride > 1:
+        parts, at = [], 0
+        for phase in t.phases:
+            parts.append(inverse(b, phase, products[at : at + phase.products]))
+            at += phase.products
+        return [combine(b, [(Fraction(1), part) for part in column]) for column in zip(*parts, strict=True)]
     pairs = _pairs(t)
     sums: dict[int, tuple[Variable, Variable]] = {
         first: plus_minus(b, products[first], products[second]) for first, second in pairs.items()

@@ -12,11 +12,15 @@ convolutions Winograd 1980, arXiv 1509.09308).
 The points are such that no product is much larger than the results: with 0, 1, -1, 2, -2 rounding errors
 are two to four times those of the plain sum, with these 1.2 times. What is not finite would spread from its
 row to all of its group: kernels look for that, and leave it alone.
+
+Results two rows apart (stride 2) take the even rows of the filter on the even rows of the image and the odd
+ones on the odd ones: a transform for each *phase*, whose results are added. A phase of a single tap stays as
+it is. 3 results of 3 taps take 4 + 3 products instead of 9, 2 results of 7 taps 5 + 4 instead of 14.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
 from math import prod
@@ -43,24 +47,43 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 @frozen
 class Transform:
-    """`outputs` results of a filter of `taps` from `outputs + taps - 1` products."""
+    """`outputs` results, `stride` rows apart, of a filter of `taps`, from `products` transformed rows."""
 
     outputs: int
     taps: int
+    stride: int = 1
+
+    @cached_property
+    def phases(self) -> tuple[Transform, ...]:
+        """Of each phase its transform; phase p takes every `stride`-th row and tap from number p on."""
+        if self.stride == 1:
+            return (self,)
+        counts = (len(range(phase, self.taps, self.stride)) for phase in range(self.stride))
+        return tuple(Transform(self.outputs, count) for count in counts)
 
     @property
+    def image_rows(self) -> int:
+        """Rows that the results read."""
+        return (self.outputs - 1) * self.stride + self.taps
+
+    @cached_property
     def products(self) -> int:
         """Transformed rows: one product each."""
-        return self.outputs + self.taps - 1
+        return sum(phase.image_rows for phase in self.phases)
 
     @property
     def points(self) -> tuple[Fraction, ...]:
-        """Where the polynomials are evaluated, beside infinity, which stands last."""
-        return _POINTS[self.products - 1]
+        """Where the polynomials are evaluated, beside infinity, which stands last; of stride 1."""
+        return _POINTS[self.products - 1] if self.taps > 1 else ()
 
     @cached_property
     def inverse_rows(self) -> Matrix:
         """[outputs][products]: powers of the points; infinity has the highest."""
+        if self.stride > 1:
+            parts = [phase.inverse_rows for phase in self.phases]
+            return tuple(tuple(c for row in rows for c in row) for rows in zip(*parts, strict=True))
+        if self.taps == 1:
+            return _identity(self.outputs)
         last = self.outputs - 1
         return tuple(
             (*(point**power for point in self.points), Fraction(power == last))
@@ -69,7 +92,11 @@ class Transform:
 
     @cached_property
     def forward_rows(self) -> Matrix:
-        """[products][products]: row p divides the product of (x - point) by (x - point p)."""
+        """[products][image rows]: row p divides the product of (x - point) by (x - point p)."""
+        if self.stride > 1:
+            return self._by_phases([phase.forward_rows for phase in self.phases], self.image_rows)
+        if self.taps == 1:
+            return _identity(self.outputs)
         rows = [
             (*_polynomial(other for other in self.points if other != point), Fraction(0))
             for point in self.points
@@ -79,11 +106,25 @@ class Transform:
     @cached_property
     def filter_rows(self) -> Matrix:
         """[products][taps]: powers of the points, over what `forward_rows` are too large by."""
+        if self.stride > 1:
+            return self._by_phases([phase.filter_rows for phase in self.phases], self.taps)
+        if self.taps == 1:
+            return ((Fraction(1),),) * self.outputs
         rows = []
         for point in self.points:
             scale = prod((point - other for other in self.points if other != point), start=Fraction(1))
             rows.append(tuple(point**power / scale for power in range(self.taps)))
         return (*rows, tuple(Fraction(power == self.taps - 1) for power in range(self.taps)))
+
+    def _by_phases(self, parts: Sequence[Matrix], columns: int) -> Matrix:
+        """The rows of all phases' matrices, whose columns are every `stride`-th one from the phase on."""
+        rows = []
+        for phase, part in enumerate(parts):
+            for row in part:
+                wide = [Fraction(0)] * columns
+                wide[phase :: self.stride] = row
+                rows.append(tuple(wide))
+        return tuple(rows)
 
     @property
     def filter(self) -> np.ndarray:
@@ -102,9 +143,13 @@ class Transform:
 
 
 @cache
-def transform(outputs: int, taps: int) -> Transform:
-    """The transform for that many results and taps."""
-    return Transform(outputs, taps)
+def transform(outputs: int, taps: int, stride: int = 1) -> Transform:
+    """The transform for that many results, so many rows apart, and taps."""
+    return Transform(outputs, taps, stride)
+
+
+def _identity(size: int) -> Matrix:
+    return tuple(tuple(Fraction(row == column) for column in range(size)) for row in range(size))
 
 
 def _polynomial(roots: Iterable[Fraction]) -> tuple[Fraction, ...]:
