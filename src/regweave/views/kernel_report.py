@@ -2,7 +2,7 @@
 
     >>> document = kernel_document(kernel, counts=None, object_bytes=None)
     >>> document["registers"], document["occupancy"]
-    ({'vgpr': 81, 'sgpr': 5, 'agpr': 0}, 3)
+    ({'vgpr': 81, 'sgpr': 3, 'agpr': 0}, 3)
 
 `registers` are what the descriptor declares, `bound` what no assignment could do without. Where the kernel
 was assembled the object's own counts stand beside them (`object`).

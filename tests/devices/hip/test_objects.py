@@ -11,7 +11,7 @@ from regweave.devices.hip.disassembler import disassemble, unsupported_reason
 from regweave.devices.hip.messagepack import unpack
 from regweave.devices.hip.objects import assemble, machine_code, read_counts
 from regweave.errors import AssemblyError, DeviceError, InputError
-from regweave.machines.amd.assembly import TARGETS, GcnMachine
+from regweave.machines.amd.assembly import GFX906, TARGETS, GcnMachine
 
 pytest.importorskip("ziglang")
 
@@ -62,8 +62,27 @@ def test_the_object_declares_what_the_text_uses(machine: GcnMachine):
     assert counts.accumulators == highest["a"]
     assert counts.offset == (machine.accumulation_offset(highest["v"]) if machine.unified else 0)
     assert counts.file == machine.registers_in_file(highest["v"], highest["a"])
-    assert counts.scalars == max(5, highest["s"]) + 2  # VCC
+    assert counts.scalars == highest["s"] + 2  # VCC
     assert (counts.lds_bytes, counts.kernarg_bytes) == (4096, 24)
+
+
+@pytest.mark.parametrize(
+    ("named", "wanted", "scalars"), [("", 0, 2), ("group_x", 1, 3), ("group_y", 2, 4), ("group_z", 3, 5)]
+)
+def test_the_workgroups_numbers_are_asked_for_as_far_as_they_are_named(named, wanted, scalars):
+    k = Kernel(GFX906, name="k", workgroup=(64, 1, 1))
+    x = k.argument("x", "pointer")
+    base, at, value = k.scalar("base", count=2), k.vector("at"), k.vector("value")
+    k.emit("v_mov_b32", value, named or 7)
+    k.emit("s_load_dwordx2", base, "kernarg", x)
+    k.emit("v_lshlrev_b32", at, 2, "thread_x")
+    k.emit("global_store_dword", at, value, base)
+    kernel = k.finish()
+    for i, axis in enumerate("xyz"):
+        assert f".amdhsa_system_sgpr_workgroup_id_{axis} {int(i < wanted)}\n" in kernel.text
+    assert kernel.demands.scalars == scalars
+    counts = read_counts(assemble(kernel.text, GFX906.target_id), "k")
+    assert counts.scalars == scalars
 
 
 @pytest.mark.parametrize("machine", TARGETS.values(), ids=lambda m: m.name)

@@ -18,15 +18,15 @@ from regweave.values import frozen
 if TYPE_CHECKING:
     from regweave.assembly.amd.kernel import Kernel
 
-#: Scalar registers that are filled at the start: the arguments' address, and three workgroup numbers.
-_FILLED = 5
+#: The scalar registers that hold the arguments' address at the start; the workgroup's numbers follow.
+_ADDRESS = 2
 _SIZES = {"pointer": 8, "u64": 8, "i64": 8, "f64": 8}
 
 
 @frozen
 class Demands:
     """What a kernel declares: registers per class, LDS, arguments `(name, kind, place)`, the workgroup, how
-    many of a work-item's numbers are wanted (0: x, 1: x and y, 2: all)."""
+    many of a work-item's numbers are wanted (0: x, 1: x and y, 2: all), and of the workgroup's (0 to 3)."""
 
     vectors: int
     accumulators: int
@@ -36,6 +36,7 @@ class Demands:
     arguments: tuple[tuple[str, str, int], ...]
     workgroup: tuple[int, int, int]
     thread_numbers: int
+    group_numbers: int
 
     @classmethod
     def of(cls, kernel: Kernel, used: Mapping[str, int], touched: Collection[str]) -> Demands:
@@ -52,7 +53,8 @@ class Demands:
             numbers = max(wanted, default=0)
         # the work-item's numbers are written there whether or not they are read
         vectors = max(used["vector"], 1 if machine.unified else numbers + 1)
-        scalars = max(used["scalar"], _FILLED)
+        groups = max((i + 1 for i in range(3) if kernel.starts_with(f"s{_ADDRESS + i}")), default=0)
+        scalars = max(used["scalar"], _ADDRESS + groups)
         if kernel.occupancy is not None and machine.unified:
             total = machine.registers_in_file(vectors, used["accumulation"])
             most = machine.vector_limit(kernel.occupancy)
@@ -72,6 +74,7 @@ class Demands:
             tuple((name, kind, place) for name, (kind, place) in kernel.arguments.items()),
             kernel.workgroup,
             numbers,
+            groups,
         )
 
     @property
@@ -131,9 +134,7 @@ def _descriptor(name: str, machine: GcnMachine, demands: Demands) -> list[str]:
         "private_segment_fixed_size": 0,
         "kernarg_size": demands.argument_bytes,
         "user_sgpr_kernarg_segment_ptr": 1,
-        "system_sgpr_workgroup_id_x": 1,
-        "system_sgpr_workgroup_id_y": 1,
-        "system_sgpr_workgroup_id_z": 1,
+        **{f"system_sgpr_workgroup_id_{'xyz'[i]}": int(i < demands.group_numbers) for i in range(3)},
         "system_vgpr_workitem_id": demands.thread_numbers,
         "next_free_vgpr": registers,
         "next_free_sgpr": demands.scalars,
