@@ -9,6 +9,9 @@ from regweave.assembly.program import Program
 from regweave.assembly.variables import Variable, members
 from regweave.errors import AssemblyError, RegisterError
 
+#: So many variables are listed at most.
+_MOST_ROWS = 64
+
 
 def unwritten_error(program: Program, unwritten: int) -> AssemblyError:
     """Names the variables that may be read before they are written, with the first such read of each."""
@@ -38,6 +41,8 @@ def register_error(program: Program, flow: Flow, stuck: Stuck, pressure: Pressur
         other = program.variables[v]
         if other.register_class is register_class:
             rows.append(f"  {_history(program, other)}")
+    if len(rows) > _MOST_ROWS:
+        rows[_MOST_ROWS:] = [f"  and {len(rows) - _MOST_ROWS} more"]
     reason = f" ({stuck.reason})" if stuck.reason else ""
     return RegisterError(
         f"{program.name} needs {profile[peak]} of {limit} {register_class.name} registers at "

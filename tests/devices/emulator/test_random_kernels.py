@@ -114,9 +114,10 @@ class RandomKernel:
         while size > 0:
             self.fresh: list[Variable] = []
             kind = self.choose.random()
-            if kind < 0.16 and depth < 3 and size > 6 and self.room and not self.straight:
+            if kind < 0.2 and depth < 3 and size > 6 and self.room and not self.straight:
                 part = self.choose.randint(3, size)
-                (self._branch if kind < 0.06 else self._loop if kind < 0.12 else self._mask)(part, depth + 1)
+                kinds = (self._branch, self._loop, self._mask, self._diverge)
+                kinds[int(kind / 0.05)](part, depth + 1)
                 size -= part
             else:
                 self._statement(self.choose.randrange(22))
@@ -166,7 +167,39 @@ class RandomKernel:
         self.emit("v_cmp_lt_i32", "vcc", self.source(), self.one())
         self.emit("s_and_saveexec_b64", saved, "vcc")
         self.full = False
-        self._inside(size, depth)
+        self._inside(size // 2, depth)
+        if self.choose.random() < 0.5:  # the other lanes
+            name, *operands = self.choose.choice(
+                (("s_xor_b64", "exec", saved), ("s_andn2_b64", saved, "exec"))
+            )
+            self.emit(name, "exec", *operands)
+            self._inside(size // 2, depth)
+        self._all(saved, full)
+
+    def _diverge(self, size: int, depth: int) -> None:
+        """A loop that switches more lanes off in every round."""
+        saved, count, full = self.new("s", 2), self.new("s"), self.full
+        head, end = self.kernel.fresh_label(), self.kernel.fresh_label()
+        self.emit("s_mov_b64", saved, "exec")
+        self.emit("s_movk_i32", count, self.choose.randint(1, 4))
+        self.full = False
+        self.kernel.label(head)
+        self._inside(size // 2, depth)
+        if self.choose.random() < 0.5:
+            self.emit("v_cmpx_gt_i32", "vcc", self.one(), self.source())
+        else:
+            self.emit("v_cmp_lt_i32", "vcc", self.source(), self.one())
+            self.emit("s_and_b64", "exec", "exec", "vcc")
+        self.emit("s_cbranch_execz", end)
+        self._inside(size // 2, depth)
+        self.emit("s_sub_u32", count, count, 1)
+        self.emit("s_cmp_lg_u32", count, 0)
+        self.emit("s_cbranch_scc1", head)
+        self.kernel.label(end)
+        self._all(saved, full)
+
+    def _all(self, saved: Variable, full: bool) -> None:
+        """The lanes again that were on."""
         self.full = full
         if self.choose.random() < 0.5:
             self.emit("s_mov_b64", "exec", saved)

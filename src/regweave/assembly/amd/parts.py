@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from regweave.assembly.amd.kernel_program import KernelProgram, Touch
 from regweave.assembly.amd.lanes import needed_beside
@@ -160,16 +162,18 @@ def _partly(program: KernelProgram, parts: Parts, i: int) -> int:
 def _maybe_written(flow: Flow, defines: list[int]) -> list[int]:
     """What may have been written before each operation, on some way there."""
     before = [0] * len(flow.blocks)
-    todo = list(range(len(flow.blocks)))
-    found = [0] * len(defines)
+    own = [reduce(or_, defines[block.start : block.stop], 0) for block in flow.blocks]
+    todo = list(range(len(flow.blocks)))[::-1]
     while todo:
         number = todo.pop()
-        block, held = flow.blocks[number], before[number]
-        for i in range(block.start, block.stop):
-            found[i] = held
-            held |= defines[i]
-        for successor in block.successors:
+        held = before[number] | own[number]
+        for successor in flow.blocks[number].successors:
             if held & ~before[successor]:
                 before[successor] |= held
                 todo.append(successor)
+    found = [0] * len(defines)
+    for block, held in zip(flow.blocks, before, strict=True):
+        for i in range(block.start, block.stop):
+            found[i] = held
+            held |= defines[i]
     return found
