@@ -302,7 +302,7 @@ def _column(
         rows = -(-c.vertical.outputs // band)
         under_way = min(rows, (c.vertical.span - 1) // c.vertical.stride + 1)
         spare = registers - weights - under_way * vectors
-        if spare < 1 + separable * vectors + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
+        if spare < 1 + separable + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
             continue
         vectors_of_row = -(-columns // machine.lanes)
         blocks = -(-vectors_of_row // vectors)

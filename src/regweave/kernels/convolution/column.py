@@ -111,24 +111,35 @@ class Column:
         met: Sequence[tuple[int, int]],
     ) -> None:
         """What an image row gives to the output rows of `met`, each with its kernel row."""
-        b, tile, sums = w.b, self.tile, {}
-        for tap in range(tile.kernel_columns):
-            for v in range(self.vectors):
-                place = at[tap] + v * w.geometry.vector_bytes
-                mask = masks.get((tap, v))
-                once = tile.separable and mask is None and self._fma(v) == "fma"
-                image = place if once else self._image(w, place, mask)
-                if not tile.separable:
-                    for i, k in met:
-                        b.emit(self._fma(v), acc[i, v], image, weights[tap * tile.kernel_rows + k])
-                elif tap == 0:
-                    sums[v] = b.vector(f"sum_{v}")
-                    b.emit("mul", sums[v], weights[tile.kernel_rows], image)
-                else:
-                    b.emit(self._fma(v), sums[v], weights[tile.kernel_rows + tap], image)
-        for v, total in sums.items():
+        b, tile = w.b, self.tile
+        places = [(tap, v) for tap in range(tile.kernel_columns) for v in range(self.vectors)]
+        for tap, v in places if not tile.separable else ():
+            image = self._image(w, at[tap] + v * w.geometry.vector_bytes, masks.get((tap, v)))
+            for i, k in met:
+                b.emit(self._fma(v), acc[i, v], image, weights[tap * tile.kernel_rows + k])
+        for v in range(self.vectors) if tile.separable else ():
+            total = self._summed(w, v, at, weights[tile.kernel_rows :], masks)
             for i, k in met:
                 b.emit(self._fma(v), acc[i, v], total, weights[k])
+
+    def _summed(
+        self,
+        w: Workspace,
+        v: int,
+        at: Sequence[Memory],
+        weights: Sequence[Variable],
+        masks: dict[tuple[int, int], Variable | Memory],
+    ) -> Variable:
+        """Vector v of an image row, summed with the row of weights."""
+        b, total = w.b, w.b.vector("total")
+        for tap, weight in enumerate(weights):
+            place, mask = at[tap] + v * w.geometry.vector_bytes, masks.get((tap, v))
+            image = place if mask is None and self._fma(v) == "fma" else self._image(w, place, mask)
+            if tap == 0:
+                b.emit("mul", total, weight, image)
+            else:
+                b.emit(self._fma(v), total, weight, image)
+        return total
 
     def _fma(self, v: int) -> str:
         return "fma_half" if self.half and v == self.vectors - 1 else "fma"

@@ -142,6 +142,6 @@ class ConvTile:
         Beside the results stand one image vector and one weight; more are held where there is room.
         """
         if self.kernel_columns:
-            sums = self.rows_under_way + self.separable
-            return sums * max(self.vectors) + self.held_weights + 1 + held_masks <= registers
+            held = self.rows_under_way * max(self.vectors) + self.held_weights + self.separable
+            return held + 1 + held_masks <= registers
         return self.accumulators(max(self.outputs), max(self.vectors)) + 2 + held_masks <= registers
