@@ -88,7 +88,7 @@ def test_upper_halves_are_cleared_behind_the_last_use_of_vectors():
         ("ret", "names 'ret': where it leads is not known"),
         ("jmp away", "names 'jmp': where it leads"),
         ("jnz away", "names 'jnz': where it leads"),
-        ("call away", "names 'call': where it leads"),
+        ("call away", "'call' changes rax"),
         ("push %0", "names 'push': the stack belongs"),
         ("leave", "names 'leave': the stack belongs"),
         ("std", "names 'std': code behind it expects"),

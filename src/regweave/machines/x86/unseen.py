@@ -22,13 +22,14 @@ UNNAMABLE: Mapping[str, str] = {
     "std": "code behind it expects the direction flag to be clear",
     **dict.fromkeys(("rsp", "esp", "sp", "spl"), _STACK),
     **dict.fromkeys(("push", "pop", "pushf", "popf", "pushfq", "popfq", "enter", "leave"), _STACK),
-    **dict.fromkeys(("ret", "call", "loop", "loope", "loopne", "loopz", "loopnz"), _CONTROL),
+    **dict.fromkeys(("ret", "loop", "loope", "loopne", "loopz", "loopnz"), _CONTROL),
     **dict.fromkeys((f"j{ending}" for ending in _JUMPS.split()), _CONTROL),
     **dict.fromkeys(("mulx", "xlat", "xlatb", "vmaskmovdqu", "maskmovdqu", "maskmovq", "sahf"), _READS),
     **dict.fromkeys(("xsave", "xsaveopt", "xsavec", "xrstor"), _READS),
 }
 _GENERAL: Mapping[str, tuple[str, ...]] = {
     "syscall": ("rax", "rcx", "r11"),
+    "call": ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"),
     "cpuid": ("rax", "rbx", "rcx", "rdx"),
     "rdtsc": ("rax", "rdx"),
     "rdtscp": ("rax", "rcx", "rdx"),
