@@ -19,14 +19,15 @@ Grid = tuple[int, int, int]
 def grids(plan: ConvPlan) -> tuple[Grid, ...]:
     """Blocks along x, y and z for each of `plan.programs()`, per strip."""
     c = plan.convolution
-    blocks = (
-        -(-c.horizontal.outputs // plan.columns),
-        -(-plan.strip_rows // (plan.outputs_per_thread[1] * plan.group[1])),
-        c.batch * c.groups * filter_blocks(plan),
-    )
+    filters = filter_blocks(plan)
+    across = -(-c.horizontal.outputs // plan.columns)
+    rows = -(-plan.strip_rows // (plan.outputs_per_thread[1] * plan.group[1]))
+    images = c.batch * c.groups
+    vectors = plan.machine.kind == "vectors"
+    blocks = (across, rows * filters, images) if vectors else (across, rows, images * filters)
     if plan.form == "none":
         return (blocks,)
-    lanes = plan.group[0] if plan.machine.kind == "vectors" else plan.machine.lanes
+    lanes = plan.group[0] if vectors else plan.machine.lanes
     across = -(-plan.pitch // (lanes * words_per_thread(plan)))
     return (across, plan.strip_lines * plan.planes, c.batch * c.channels), blocks
 

@@ -137,11 +137,11 @@ class _Convolve:
         if self.shifted:
             start = self.at_most(start, along.outputs - plan.columns)
         self.column = self.add(start, self.times(across, 1 if self.vectors else self.ox))
-        row = self.times(self.add(self.times(b.step("block", (), (), "y"), plan.group[1]), below), self.oy)
+        down_block, image_group, group, block = self.blocks()
+        row = self.times(self.add(self.times(down_block, plan.group[1]), below), self.oy)
         row = self.at_most(row, plan.strip_rows - self.oy)
         (first,) = b.load("strip", self.number(0))
         out_row = self.add(first, row)
-        image_group, group, block = self.blocks()
         deep = c.group_channels * self.channel
         self.image = self.times(image_group, deep)
         self.weights = self.times(self.add(self.times(group, filter_blocks(plan)), block), self.block)
@@ -162,11 +162,15 @@ class _Convolve:
         self.split(group_first)
         return b.finish()
 
-    def blocks(self) -> tuple[Value, Value, Value]:
-        """(image and group, group, block of filters) from the grid's z."""
-        z, blocks = self.b.step("block", (), (), "z"), filter_blocks(self.plan)
-        image_group, block = self.divided(z, blocks)
-        return image_group, self.divided(image_group, self.c.groups)[1], block
+    def blocks(self) -> tuple[Value, Value, Value, Value]:
+        """(block of rows, image and group, group, block of filters) from the grid's y and z."""
+        y, z = (self.b.step("block", (), (), axis) for axis in "yz")
+        if self.vectors:
+            # the filters of a block of rows follow one another while the rows are in a core's cache
+            y, block = self.divided(y, filter_blocks(self.plan))
+        else:
+            z, block = self.divided(z, filter_blocks(self.plan))
+        return y, z, self.divided(z, self.c.groups)[1], block
 
     def divided(self, value: Value, by: int) -> tuple[Value, Value]:
         if by == 1:

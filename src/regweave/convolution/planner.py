@@ -4,10 +4,7 @@
       -> time of its multiply-adds, loads included, of memory, of the rearrangement and its launches
       -> the cheapest; what each of the others would have taken, and why it lost
 
-The model: a thread's multiply-adds at the device's rate, slowed by the loads beside them (a row's word serves
-`filters x rows that meet in it` of them, a weight `outputs of a thread`), by outputs that a tile computes in
-vain, by threads too few for the device, and by registers that halve the resident threads. Memory counts
-image, weights and result once, rearranged rows there and back where they leave the cache.
+What each takes is predicted by `convolution/costs.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from regweave.convolution.choice import FORMS as NATIVE_FORMS
+from regweave.convolution.costs import border_share, predicted, useful_share
 from regweave.convolution.forms import FORMS, plane_of
 from regweave.convolution.plan import ELEMENT_BYTES, Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError, nearest_names
@@ -28,10 +26,6 @@ SHARE, LARGE = 0.02, 1 << 20
 _MOST_ROWS, _MOST_FILTERS = 16, 16
 #: Registers for three addresses of 64 bits, an index and a count.
 _ADDRESSES = 8
-#: What halves the resident threads costs so much; what checks a border, per load.
-_HALF_OCCUPANCY, _BORDER = 1.15, 4.0
-#: What each vector register beyond so many costs where a compiler allocates them.
-_CROWDED, _UNCROWDED = 0.035, 10
 #: Alternatives that are told of.
 _TOLD = 6
 
@@ -222,105 +216,6 @@ def _affordable(plan: ConvPlan) -> bool:
     return pixels < LARGE or plan.workspace_bytes <= SHARE * c.batch * c.channels * pixels * plan.element
 
 
-def predicted(plan: ConvPlan) -> tuple[float, str]:
-    """(milliseconds, what bounds them) by the model of the head comment."""
-    c, m = plan.convolution, plan.machine
-    ox, oy, oc = plan.outputs_per_thread
-    down, along = c.vertical, c.horizontal
-    taps, deep = down.kernel * along.kernel, c.group_channels
-    # one channel of one thread
-    products = ox * oy * oc * taps
-    lines = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
-    loads = lines * _row_loads(plan)
-    # weights of one tap serve all rows that meet there; in memory operands they cost a load each
-    weights = down.kernel * along.kernel * oc * (oy if m.kind == "vectors" else 1)
-    weights = weights * 0.5 if m.kind == "vectors" else weights / (8 if m.uniform else 4)
-    cycles = max(products + m.load_cost * (loads + weights), _latency(plan) * taps)
-    efficiency = products / (cycles + (3 if m.kind == "vectors" else 8))
-    useful = _useful(plan)
-    if m.kind == "vectors":
-        # measured: the compiler schedules small tiles best
-        efficiency /= 1 + _CROWDED * max(0, plan.registers.used - _UNCROWDED)
-    if m.kind == "gpu":
-        threads = plan.threads[0] * plan.threads[1] * c.batch * c.groups * -(-c.group_filters // oc)
-        useful *= min(1.0, threads / m.threads)
-        if plan.registers.used > m.full_registers:
-            efficiency /= _HALF_OCCUPANCY
-    border = _border_share(plan)
-    arithmetic = plan.flops / (m.gflops * 1e6 * efficiency * useful) * (1 + border * _BORDER)
-    memory = plan.bytes / (m.gb_per_s * 1e6)
-    launches = plan.strips * (1 if plan.form == "none" else 2)
-    rearranging = _rearranging(plan)
-    total = max(arithmetic, memory) + rearranging + launches * m.launch_us / 1000
-    assert deep >= 1, "a group has channels"
-    return total, "arithmetic" if arithmetic >= memory else "memory"
-
-
-def _row_loads(plan: ConvPlan) -> float:
-    """Loads of a thread for one image row: words, or vectors where they lie side by side."""
-    c, ox = plan.convolution, plan.outputs_per_thread[0]
-    axis = c.horizontal
-    if plan.machine.kind == "vectors":
-        # elements that are no neighbours come one by one
-        gathered = plan.machine.lanes * 1.5 if plan.form == "none" and axis.stride > 1 else 1.0
-        return axis.kernel * ox * gathered
-    if plan.form == "unrolled":
-        return axis.kernel * max(1.0, ox * plan.element / 16)
-    step = axis.stride if plan.form == "none" else 1
-    places = {
-        (plane, place + x * step)
-        for plane, place in (plane_of(axis, plan.form, tap) for tap in range(axis.kernel))
-        for x in range(ox)
-    }
-    return float(len(places))
-
-
-def _latency(plan: ConvPlan) -> float:
-    """Multiply-adds of one tap that must be under way to keep a processor busy."""
-    return 8.0 if plan.machine.kind == "vectors" else 0.0
-
-
-def _useful(plan: ConvPlan) -> float:
-    """Share of the outputs computed that are wanted."""
-    c = plan.convolution
-    _, oy, oc = plan.outputs_per_thread
-    share = 1.0
-    for wanted, unit in (
-        (c.horizontal.outputs, plan.columns),
-        (c.vertical.outputs, oy),
-        (c.group_filters, oc),
-    ):
-        share *= wanted / (-(-wanted // unit) * unit)
-    return share
-
-
-def _border_share(plan: ConvPlan) -> float:
-    """Share of the tiles that look at each element, where the image is read as it is."""
-    c = plan.convolution
-    if plan.form != "none" or not any(c.pads):
-        return 0.0
-    inner = 1.0
-    units = ((c.horizontal, plan.columns), (c.vertical, plan.outputs_per_thread[1]))
-    for axis, unit in units:
-        blocks = -(-axis.outputs // unit)
-        edge = min(blocks, -(-axis.interior.start // unit) + -(-(axis.outputs - axis.interior.stop) // unit))
-        inner *= 1 - edge / blocks
-    return 1 - inner
-
-
-def _rearranging(plan: ConvPlan) -> float:
-    """Milliseconds to rearrange all strips."""
-    c, m = plan.convolution, plan.machine
-    if plan.form == "none":
-        return 0.0
-    axis = c.horizontal
-    elements = c.batch * c.channels * plan.strips * plan.strip_lines * plan.planes * plan.pitch
-    if m.kind == "vectors":
-        each = 1.5 if axis.stride > 1 else 0.15  # nanoseconds, one by one or in vectors, on two cores
-        return elements * each / 2 / 1e6
-    return 2 * elements * plan.element / (m.gb_per_s * 1e6)
-
-
 def _notes(best: ConvPlan, plans: Sequence[ConvPlan]) -> tuple[str, ...]:
     notes = []
     ox, oy, oc = best.outputs_per_thread
@@ -368,10 +263,10 @@ def _reason(plan: ConvPlan, best: ConvPlan) -> str:
             why = (
                 "elements that are no neighbours" if plan.convolution.horizontal.stride > 1 else "its border"
             )
-            return f"{ratio}: {why}, {100 * _border_share(plan):.0f} % of the tiles at a border"
+            return f"{ratio}: {why}, {100 * border_share(plan):.0f} % of the tiles at a border"
         return f"{ratio}: the rows become {plan.expansion:.2f} times as many, {plan.strips} strips"
-    if _useful(plan) < 0.98 * _useful(best):
-        return f"{ratio}: computes {100 / _useful(plan) - 100:.0f} % in vain"
+    if useful_share(plan) < 0.98 * useful_share(best):
+        return f"{ratio}: computes {100 / useful_share(plan) - 100:.0f} % in vain"
     if plan.registers.used > best.machine.full_registers >= best.registers.used:
         return f"{ratio}: its registers halve the resident threads"
     return f"{ratio}: more loads for each product"
