@@ -25,6 +25,12 @@ SAME = {"kernel_shape": [2, 2], "strides": [1, 1], "auto_pad": "SAME_UPPER"}
 NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 
+@pytest.fixture(params=[1 << 62, 0], ids=["whole", "banded"], autouse=True)
+def room(request, monkeypatch):
+    """Images between members as a whole, and in bands of four rows, however small they are."""
+    monkeypatch.setattr("regweave.engine.banded.BAND_BYTES", request.param)
+
+
 def stem(channels: int = 3) -> onnx.ModelProto:
     """A first convolution, a pool and two convolutions behind it, joined, and a last one."""
     m = Images(channels=channels, size=("height", "width"))
@@ -59,6 +65,47 @@ def nested() -> onnx.ModelProto:
     return m.model(["y"])
 
 
+def random_region(seed: int) -> tuple[onnx.ModelProto, int]:
+    """Branches of random members that keep the size, joined; a last convolution of any kind."""
+    random = np.random.default_rng(seed)
+    channels = int(random.integers(1, 6))
+    m = Images(channels=channels, size=("height", "width"), seed=seed)
+    tensors = {"x": channels}
+    for index in range(int(random.integers(2, 6))):
+        source, y = str(random.choice(list(tensors))), f"t{index}"
+        width = tensors[source]
+        tensors[y] = width
+        if random.integers(4) == 0 and source != "x":
+            sizes = random.integers(1, 4, 2)
+            pads = {
+                "kernel_shape": sizes.tolist(),
+                "auto_pad": str(random.choice(["SAME_UPPER", "SAME_LOWER"])),
+            }
+            m.node("MaxPool", [source], y, strides=[1, 1], **pads)
+        else:
+            tensors[y] = int(random.integers(1, 14))
+            _random_conv(m, random, source, y, width, tensors[y], size_stays=True)
+    joined = [*tensors][1:] + [str(random.choice(list(tensors)))] * int(random.integers(2))
+    if len(joined) == 1:
+        joined *= 2
+    m.node("Concat", joined, "joined", axis=1)
+    _random_conv(m, random, "joined", "y", sum(tensors[name] for name in joined), 7, size_stays=False)
+    return m.model(["y"]), channels
+
+
+def _random_conv(m: Images, random, source: str, y: str, width: int, filters: int, size_stays: bool) -> None:
+    kernel, dilation = (int(n) for n in random.integers(1, 5, 2))
+    kernel = max(kernel, 2)
+    reach = (kernel - 1) * dilation
+    settings = {"dilations": [dilation, 1], "strides": [1, 1], "kernel_shape": [kernel, 3]}
+    before = int(random.integers(0, reach + 1)) if size_stays else int(random.integers(0, kernel))
+    settings["pads"] = [before, 1, reach - before if size_stays else int(random.integers(0, kernel)), 1]
+    if not size_stays:
+        settings["strides"] = random.integers(1, 4, 2).tolist()
+    weights = random.standard_normal((filters, width, kernel, 3)).astype(np.float32) / np.sqrt(width * kernel)
+    m.node("Conv", [source, m.constant(f"{y}.w", weights.astype(np.float32))], y, **settings)
+
+
 def regions_of(proto: onnx.ModelProto, **dims: int):
     model = read_model(proto, {"batch": 1, **dims})
     return model, find_regions(model, find_convolutions(model), (), MOST_IMAGES)
@@ -77,6 +124,25 @@ def opened(proto: onnx.ModelProto, threads: int = 1, count: int = 1, **dims: int
 
 def image(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_regions(seed, run):
+    """Kernels, strides, dilations and pads of every kind, pooled, enlarged, joined and read again."""
+    proto, channels = random_region(seed)
+    session = opened(proto, 1 + seed % 2, height=32, width=20)
+    for batch, height, width in ((1, 32, 20), (2, 56, 9), (1, 23, 40)):
+        x = image(batch, channels, height, width)
+        [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
+        scale = max(1, np.abs(expected).max(initial=0))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5 * scale, err_msg=str(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(100, 400, 20))
+def test_many_random_regions(start, run):
+    for seed in range(start, start + 20):
+        test_random_regions(seed, run)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -130,10 +130,16 @@ class Conv2d:
         planar = (shape[0], shape[-1], *shape[1:-1]) if self.order == "nhwc" else tuple(shape)
         return convolution_of(planar, self.weights.shape, **self._settings)
 
-    def dense(self, shape: Sequence[int]) -> DenseConvolution:
+    def dense(
+        self,
+        shape: Sequence[int],
+        x_strides: tuple[int, ...] | None = None,
+        y_strides: tuple[int, ...] | None = None,
+    ) -> DenseConvolution:
         """What runs an image [batch, channels, height, width] of that shape, densely packed.
 
-        Errors: InputError; UnsupportedError on machines without kernels.
+        `x_strides` and `y_strides` are bytes from one image, channel, row and element to the next where that
+        is not so; elements lie one after the other. Errors: InputError; UnsupportedError on machines without kernels.
         """
         from regweave.convolution.native import DenseConvolution
 
@@ -141,8 +147,9 @@ class Conv2d:
         if machine is None or self.order != "nchw" or len(shape) != 4:
             raise UnsupportedError("only images of order nchw on machines with kernels are run from outside")
 
+        strides = x_strides or _dense_strides(c.image_shape), y_strides or _dense_strides(c.out_shape)
+
         def made(form: str | None, fallback: DenseConvolution | None) -> DenseConvolution:
-            strides = _dense_strides(c.image_shape), _dense_strides(c.out_shape)
             native, packed = self._prepare(c, *strides, False, form, machine)
             return DenseConvolution(native, packed, c.out_shape, fallback)
 

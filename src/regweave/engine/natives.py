@@ -27,7 +27,8 @@ from regweave.devices.onnxruntime import (
     Same,
     SizedOperator,
 )
-from regweave.engine.regional import convolution_layer, convolution_operator, region_operator
+from regweave.engine.preparing import convolution_layer
+from regweave.engine.regional import convolution_operator, region_operator
 from regweave.errors import UnsupportedError
 from regweave.graphs import Axis, Piece
 from regweave.graphs import Rest as RestOfShape

@@ -10,40 +10,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 from math import prod
 
-from regweave.convolution import Conv2d, DenseConvolution
-from regweave.devices import cpu
+from regweave.convolution import Conv2d
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.engine.banded import banded
+from regweave.engine.preparing import Shape, convolution_layer, convolution_step, planes_step, room_of
 from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
 from regweave.kernels.convolution import ConvArguments
-from regweave.kernels.planes import PlaneArguments, can_run, plane_kernel
+from regweave.kernels.planes import PlaneArguments, can_run
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Largest, Repeat
-
-Shape = tuple[int, ...]
-
-
-def convolution_layer(piece: Piece, machine: VectorMachine, threads: int) -> Conv2d:
-    """The convolution of a piece with its weights packed."""
-    layer, window = piece.layer, piece.window
-    assert layer is not None, "the caller asks for convolutions only"
-    assert window is not None
-    return Conv2d(
-        layer.weights,
-        layer.bias,
-        stride=window.settings["strides"],
-        padding=window.settings["padding"],
-        dilation=window.settings["dilations"],
-        groups=window.settings["groups"],
-        activation=layer.epilogue,
-        threads=threads,
-        isa=machine.name,
-    )
 
 
 def convolution_operator(piece: Piece, layer: Conv2d) -> SizedOperator:
@@ -51,9 +30,9 @@ def convolution_operator(piece: Piece, layer: Conv2d) -> SizedOperator:
 
     def prepare(shape: Shape) -> Prepared:
         dense = layer.dense(shape)
-        strips, memory = _room([dense])
+        strips, memory = room_of([dense])
         x, y = Place(0), Place(OUTPUT_PLACE)
-        steps = () if 0 in dense.out_shape else (_convolution(dense, x, y, strips),)
+        steps = () if 0 in dense.out_shape else (convolution_step(dense, x, y, strips),)
         return Prepared(dense.out_shape, steps, memory)
 
     return SizedOperator(piece.name, (piece.widths[0],), ctypes.sizeof(ConvArguments), prepare, keep=(layer,))
@@ -71,13 +50,14 @@ def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> Sized
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
 
     def prepare(*given: Shape) -> Prepared:
-        return _Plan(region, layers, given, machine, threads).prepared()
+        plan = Plan(region, layers, given, machine, threads)
+        return (banded(plan) or plan).prepared()
 
     size = max(ctypes.sizeof(ConvArguments), ctypes.sizeof(PlaneArguments))
     return SizedOperator(piece.name, region.channels, size, prepare, keep=tuple(layers.values()))
 
 
-class _Plan:
+class Plan:
     """A region for given shapes."""
 
     def __init__(
@@ -96,9 +76,10 @@ class _Plan:
             for member in region.members
             if member.output in layers and 0 not in self.shapes[member.output]
         }
-        self.strips, room = _room(list(self.dense.values()))
+        self.strips, room = room_of(list(self.dense.values()))
         self.offsets, size = placed(region, self.shapes, self.where, LINE)
         self.start, self.memory = room, room + size
+        self._layers: dict[tuple[str, int, int], Conv2d] = {}
 
     def prepared(self) -> Prepared:
         out_shape = self.shapes[self.region.output]
@@ -107,15 +88,16 @@ class _Plan:
 
     def _steps(self, member: Member) -> list[Step]:
         if isinstance(member.work, (Repeat, Largest)):
-            return [self._planes(member.work, member.inputs[0], self.where[member.output])]
+            source = member.inputs[0]
+            return [self._planes(member.work, source, self._plane(member.output))]
         if member.work == JOIN:
             copies = self.copies.get(member.output, ())
-            return [self._planes(Repeat(), name, spot) for name, spot in copies]
+            return [self._planes(Repeat(), name, self._plane(name, spot)) for name, spot in copies]
         dense = self.dense.get(member.output)
         if dense is None:
             return []
         (x, x_pitch), (y, y_pitch) = self._place(member.inputs[0]), self._place(member.output)
-        return [_convolution(dense, x, y, self.strips, x_pitch, y_pitch)]
+        return [convolution_step(dense, x, y, self.strips, x_pitch, y_pitch)]
 
     def _place(self, tensor: str) -> tuple[Place, int]:
         """Where a tensor lies, and the bytes from one of its images to the next."""
@@ -128,49 +110,23 @@ class _Plan:
             return Place(OUTPUT_PLACE, spot.offset), spot.pitch
         return Place(WORK_PLACE, self.start + self.offsets[spot.root] + spot.offset), spot.pitch
 
-    def _planes(self, work: Repeat | Largest, source: str, to: Spot) -> Step:
-        (x, x_pitch), (y, y_pitch) = self._place(source), self._spot(to)
-        batch, planes, rows, columns = self.shapes[source]
-        size = work.size(rows, columns)
-        parts = max(1, min(self.threads, planes))
-        arguments = PlaneArguments(
-            batch=batch, planes=planes, rows=rows, columns=columns, x_image=x_pitch, y_image=y_pitch,
-            x_plane=4 * rows * columns, y_plane=4 * prod(size), parts=parts,
-        )  # fmt: skip
-        kernel = _loaded(work, self.machine)
-        return Step(kernel.address, arguments, {"x": x, "y": y}, parts, keep=(kernel,))
+    def _plane(self, tensor: str, spot: Spot | None = None) -> tuple[Place, int, int]:
+        """Where a tensor lies (or its copy), and the bytes from one of its planes and images to the next."""
+        place, image = self._place(tensor) if spot is None else self._spot(spot)
+        return place, 4 * prod(self.shapes[tensor][2:]), image
 
+    def _planes(self, work: Repeat | Largest, source: str, to: tuple[Place, int, int]) -> Step:
+        y = to[0], 4 * prod(work.size(*self.shapes[source][2:])), to[2]
+        return planes_step(work, self.shapes[source], self._plane(source), y, self.machine, self.threads)
 
-def _room(convolutions: Sequence[DenseConvolution]) -> tuple[int, int]:
-    """Where strips start behind the flags, and where both end: for convolutions that run in turn."""
-    every = [dense for first in convolutions for dense in (first, first.fallback) if dense is not None]
-    flags = max((dense.parts * dense.flag_bytes for dense in every), default=0)
-    strips = -(-flags // LINE) * LINE
-    scratch = max((dense.parts * dense.scratch_bytes for dense in every), default=0)
-    return strips, strips + -(-scratch // LINE) * LINE
-
-
-def _convolution(
-    dense: DenseConvolution,
-    x: Place,
-    y: Place,
-    strips: int,
-    x_pitch: int | None = None,
-    y_pitch: int | None = None,
-) -> Step:
-    """A convolution from x to y, whose images may lie further apart than they are large."""
-    arguments = dense.arguments
-    if x_pitch is not None and y_pitch is not None:
-        arguments.x_image, arguments.y_image = x_pitch, y_pitch
-    places = {"x": x, "y": y, "flags": Place(WORK_PLACE), "scratch": Place(WORK_PLACE, strips)}
-    step = Step(
-        dense.kernel.address, arguments, places, dense.parts, dense.parts * dense.flag_bytes, keep=(dense,)
-    )
-    if dense.fallback is None:
-        return step
-    return replace(step, fallback=_convolution(dense.fallback, x, y, strips, x_pitch, y_pitch))
-
-
-@lru_cache(maxsize=32)
-def _loaded(work: Repeat | Largest, machine: VectorMachine) -> cpu.Function:
-    return cpu.load_made(lambda: plane_kernel(work, machine), repr(work), machine)
+    def layer(self, member: Member, above: int, below: int) -> Conv2d:
+        """A member's convolution with other padding above and below."""
+        key = member.output, above, below
+        if key not in self._layers:
+            assert isinstance(member.work, Piece), "the caller asks for convolutions only"
+            assert member.work.window is not None, "the piece of a convolution has one"
+            _, left, _, right = member.work.window.convolution(self.shapes[member.inputs[0]]).pads
+            self._layers[key] = convolution_layer(
+                member.work, self.machine, self.threads, (above, left, below, right)
+            )
+        return self._layers[key]

@@ -1,0 +1,95 @@
+"""Steps of operators that are prepared by size: convolutions, and work on planes, with their arguments.
+
+memory   [flags][strips of the convolution that runs][images of a region]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from regweave.convolution import Conv2d, DenseConvolution
+from regweave.devices import cpu
+from regweave.devices.onnxruntime import LINE, WORK_PLACE, Place, Step
+from regweave.graphs import Piece
+from regweave.kernels.planes import PlaneArguments, plane_kernel
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Largest, Repeat
+
+Shape = tuple[int, ...]
+
+
+def convolution_layer(
+    piece: Piece, machine: VectorMachine, threads: int, padding: tuple[int, ...] | None = None
+) -> Conv2d:
+    """The convolution of a piece with its weights packed; `padding` in place of the piece's own."""
+    layer, window = piece.layer, piece.window
+    assert layer is not None, "the caller asks for convolutions only"
+    assert window is not None
+    return Conv2d(
+        layer.weights,
+        layer.bias,
+        stride=window.settings["strides"],
+        padding=window.settings["padding"] if padding is None else padding,
+        dilation=window.settings["dilations"],
+        groups=window.settings["groups"],
+        activation=layer.epilogue,
+        threads=threads,
+        isa=machine.name,
+    )
+
+
+def planes_step(
+    work: Repeat | Largest,
+    shape: Shape,
+    x: tuple[Place, int, int],
+    y: tuple[Place, int, int],
+    machine: VectorMachine,
+    threads: int,
+) -> Step:
+    """Work on the planes of images of that shape; x and y are places, and the bytes from one plane and one
+    image to the next."""
+    batch, planes, rows, columns = shape
+    parts = max(1, min(threads, planes))
+    arguments = PlaneArguments(
+        batch=batch, planes=planes, rows=rows, columns=columns, parts=parts,
+        x_plane=x[1], y_plane=y[1], x_image=x[2], y_image=y[2],
+    )  # fmt: skip
+    kernel = _loaded(work, machine)
+    return Step(kernel.address, arguments, {"x": x[0], "y": y[0]}, parts, keep=(kernel,))
+
+
+def room_of(convolutions: Sequence[DenseConvolution]) -> tuple[int, int]:
+    """Where strips start behind the flags, and where both end: for convolutions that run in turn."""
+    every = [dense for first in convolutions for dense in (first, first.fallback) if dense is not None]
+    flags = max((dense.parts * dense.flag_bytes for dense in every), default=0)
+    strips = -(-flags // LINE) * LINE
+    scratch = max((dense.parts * dense.scratch_bytes for dense in every), default=0)
+    return strips, strips + -(-scratch // LINE) * LINE
+
+
+def convolution_step(
+    dense: DenseConvolution,
+    x: Place,
+    y: Place,
+    strips: int,
+    x_pitch: int | None = None,
+    y_pitch: int | None = None,
+) -> Step:
+    """A convolution from x to y, whose images may lie further apart than they are large."""
+    arguments = dense.arguments
+    if x_pitch is not None and y_pitch is not None:
+        arguments.x_image, arguments.y_image = x_pitch, y_pitch
+    places = {"x": x, "y": y, "flags": Place(WORK_PLACE), "scratch": Place(WORK_PLACE, strips)}
+    step = Step(
+        dense.kernel.address, arguments, places, dense.parts, dense.parts * dense.flag_bytes, keep=(dense,)
+    )
+    if dense.fallback is None:
+        return step
+    return replace(step, fallback=convolution_step(dense.fallback, x, y, strips, x_pitch, y_pitch))
+
+
+@lru_cache(maxsize=32)
+def _loaded(work: Repeat | Largest, machine: VectorMachine) -> cpu.Function:
+    return cpu.load_made(lambda: plane_kernel(work, machine), repr(work), machine)
