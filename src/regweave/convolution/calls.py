@@ -139,7 +139,8 @@ class Conv2d:
         """What runs an image [batch, channels, height, width] of that shape, densely packed.
 
         `x_strides` and `y_strides` are bytes from one image, channel, row and element to the next where that
-        is not so; elements lie one after the other. Errors: InputError; UnsupportedError on machines without kernels.
+        is not so; elements lie one after the other. Errors: InputError; UnsupportedError on machines without
+        kernels.
         """
         from regweave.convolution.native import DenseConvolution
 
