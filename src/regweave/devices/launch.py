@@ -24,10 +24,14 @@ SIZES = {"pointer": 8} | {kind: struct.calcsize(form) for kind, form in _FORMS.i
 
 def check_grid(grid: int | Sequence[int]) -> tuple[int, int, int]:
     """Workgroups along x, y, z. InputError if it is none."""
-    numbers = (grid,) if isinstance(grid, (int, np.integer)) else tuple(grid)
+    return _extents(grid, "grid", "workgroups")
+
+
+def _extents(given: Any, what: str, of: str) -> tuple[int, int, int]:
+    numbers = tuple(given) if isinstance(given, (Sequence, np.ndarray)) else (given,)
     whole = all(isinstance(n, (int, np.integer)) and 1 <= n < _MOST for n in numbers)
     if not 1 <= len(numbers) <= 3 or not whole:
-        raise InputError(f"a grid of {grid!r}", expected="1 to 3 numbers of workgroups, each at least 1")
+        raise InputError(f"a {what} of {given!r}", expected=f"1 to 3 numbers of {of}, each at least 1")
     x, y, z = (*map(int, numbers), 1, 1)[:3]
     return x, y, z
 
@@ -39,7 +43,7 @@ def check_workgroup(
     differ."""
     if given is None and declared is None:
         raise InputError(f"kernel {kernel!r} does not say how large a workgroup is", fix="give workgroup=")
-    threads = declared if given is None else check_grid(given)
+    threads = declared if given is None else _extents(given, "workgroup", "work-items")
     assert threads is not None, "one of the two was given"
     if declared is not None and threads != declared:
         raise InputError(
@@ -61,6 +65,8 @@ def check_arguments(
     InputError for an argument that is missing, unknown or of another kind, for an array that is not
     contiguous or not writable, and for two arrays that share memory.
     """
+    if not isinstance(given, Mapping):
+        raise InputError(f"arguments {given!r}", expected="arrays and numbers by name")
     names = [name for name, _, _ in declared]
     for name in (*given, *unwritten):
         if name not in names:
@@ -98,8 +104,10 @@ def _array(name: str, value: Any) -> np.ndarray:
         raise InputError(
             f"argument {name!r} is a {type(value).__name__}", expected="an array: it is a pointer"
         )
-    if not value.flags.c_contiguous or not value.flags.writeable or value.size == 0 or value.dtype.hasobject:
+    own = not value.dtype.hasobject and value.dtype.isnative
+    if not (value.flags.c_contiguous and value.flags.writeable and value.size and own):
         raise InputError(
-            f"the array for {name!r} is not a contiguous, writable array of numbers with an element or more"
+            f"the array for {name!r} is not a contiguous, writable array of numbers with an element or more, "
+            "in this machine's byte order"
         )
     return value

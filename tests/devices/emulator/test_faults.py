@@ -188,6 +188,8 @@ def test_waves_that_part_meet_again():
         ({"x": np.zeros(4), "y": 1}, "has no argument 'y'"),
         ({"x": 5}, "expected an array"),
         ({"x": np.zeros((4, 4)).T[::2]}, "not a contiguous"),
+        ({"x": np.zeros(4, ">f4")}, "byte order"),
+        (None, "arrays and numbers by name"),
     ],
 )
 def test_arguments(arguments, words):
@@ -195,10 +197,20 @@ def test_arguments(arguments, words):
         run(kernel(""), grid=1, arguments=arguments)
 
 
-@pytest.mark.parametrize("grid", [0, (1, 2, 3, 4), (1, -1), 2.5])
+@pytest.mark.parametrize("grid", [0, (1, 2, 3, 4), (1, -1), 2.5, None, "2", (), (2.5,)])
 def test_grids(grid):
-    with pytest.raises((InputError, TypeError)):
+    with pytest.raises(InputError, match=r"a grid of .*expected 1 to 3 numbers of workgroups"):
         run(kernel(""), grid=grid, arguments={"x": np.zeros(4)})
+
+
+def test_a_grid_is_not_laid_out_beforehand():
+    with pytest.raises(KernelError, match="more than 100 steps"):
+        run(kernel("loop:\ns_branch loop"), grid=(1 << 30, 1 << 30), arguments={"x": np.zeros(4)}, budget=100)
+
+
+def test_a_kernel_that_is_not_finished():
+    with pytest.raises(InputError, match="a Kernel cannot be run; expected what finish"):
+        run(Kernel(GFX906, name="k"), grid=1, arguments={})
 
 
 def test_a_kernel_from_the_builder_is_read_step_by_step():

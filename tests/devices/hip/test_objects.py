@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
@@ -118,6 +119,21 @@ def test_a_machine_that_llvm_does_not_know_is_an_error(monkeypatch, library, mac
 def test_the_assemblers_refusal_names_the_line():
     with pytest.raises(AssemblyError, match=r"refuses the text.*\(at v_mov_b33 v0, 1\)"):
         assemble("s_nop 0\nv_mov_b33 v0, 1\n", "gfx906:xnack-", link=False)
+
+
+def test_damaged_objects_are_told():
+    data = assemble(Kernel(GFX906, name="k").finish().text, GFX906.target_id)
+    choose, wrong = random.Random(0), 0
+    for at in range(200):
+        damaged = bytearray(data if at % 2 else data[: choose.randrange(len(data))])
+        for _ in range(4):
+            damaged[choose.randrange(len(damaged))] = choose.randrange(256)
+        for read in (lambda: read_counts(bytes(damaged), "k"), lambda: machine_code(bytes(damaged))):  # noqa: B023
+            try:
+                read()
+            except InputError:
+                wrong += 1
+    assert wrong > 100
 
 
 def test_what_is_no_object_is_refused():

@@ -93,17 +93,18 @@ def run(
     actions = [prepare(program, step) for step in program.steps]
     per_group = -(-math.prod(threads) // LANES)
     together = max(1, _WAVES // per_group)
-    groups = [(i, j, k) for k, j, i in itertools.product(*(range(n) for n in reversed(extents)))]
+    across, down, deep = (range(n) for n in extents)
+    groups = ((i, j, k) for k in deep for j in down for i in across)
     steps = 0
     try:
         with np.errstate(all="ignore"):
-            for first in range(0, len(groups), together):
+            while own := list(itertools.islice(groups, together)):
                 batch = Batch(
                     program,
                     actions,
                     memory,
                     threads,
-                    groups[first : first + together],
+                    own,
                     start,
                     unit=smallest_access(program),
                     strict_buffers=strict_buffers,
@@ -115,7 +116,7 @@ def run(
     finally:
         known = memory.take_back()
     left = {name: int((~written).sum()) for name, written in known.items()}
-    return Run(steps, len(groups) * per_group, left)
+    return Run(steps, math.prod(extents) * per_group, left)
 
 
 def _fill(entry: Hidden, grid: Sequence[int], threads: Sequence[int]) -> dict[int, bytes]:

@@ -17,7 +17,7 @@ from regweave.assembly.amd import FinishedKernel
 from regweave.assembly.amd.indexing import Indexing
 from regweave.assembly.amd.lines import Operand, parse_line, read_operand
 from regweave.assembly.amd.shapes import Bound, choose_signature
-from regweave.errors import AssemblyError, nearest_names
+from regweave.errors import AssemblyError, InputError, nearest_names
 from regweave.machines.amd.assembly.table import GcnInstruction, Slot
 from regweave.machines.amd.assembly.targets import GcnMachine
 from regweave.values import frozen
@@ -100,7 +100,9 @@ class Program:
 
 
 def read_kernel(kernel: FinishedKernel) -> Program:
-    """The steps of a finished kernel, waits and distances included."""
+    """The steps of a finished kernel, waits and distances included. InputError if it is not finished."""
+    if not isinstance(kernel, FinishedKernel):
+        raise InputError(f"a {type(kernel).__name__} cannot be run", expected="what finish() returns")
     demands = kernel.demands
     return Program(
         kernel.name,

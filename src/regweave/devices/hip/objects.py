@@ -19,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from regweave.devices.hip.messagepack import unpack
-from regweave.errors import AssemblyError, DeviceError, InputError
+from regweave.errors import AssemblyError, DeviceError, InputError, RegweaveError
 from regweave.values import frozen
 
 _TRIPLE = "amdgcn-amd-amdhsa"
@@ -90,6 +91,34 @@ def _run(command: list[str], text: str, source: str) -> None:
 
 def read_counts(data: bytes, name: str) -> Counts:
     """The counts of kernel `name` in an object. InputError if it is no such object or lacks the kernel."""
+    with _reading():
+        return _counts(data, name)
+
+
+def machine_code(data: bytes) -> bytes:
+    """The instructions of an object, all its code sections one after the other. InputError if it is none."""
+    with _reading():
+        return b"".join(
+            data[at : at + size]
+            for kind, flags, at, size, _, _ in _sections(data)
+            if kind == 1 and flags & _EXECUTABLE
+        )
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What cannot be read inside is a damaged object."""
+    try:
+        yield
+    except RegweaveError:
+        raise
+    except (struct.error, LookupError, ValueError, TypeError, AttributeError, StopIteration) as error:
+        raise InputError(
+            f"the object is cut off or damaged ({error})", expected="a whole object file"
+        ) from None
+
+
+def _counts(data: bytes, name: str) -> Counts:
     sections = list(_sections(data))
     symbols = dict(_symbols(data, sections))
     metadata = next((unpack(note) for note in _notes(data, sections)), None)
@@ -112,15 +141,6 @@ def read_counts(data: bytes, name: str) -> Counts:
         accumulators=kernel.get(".agpr_count", 0),
         scalars=kernel[".sgpr_count"],
         code=symbols[name][1],
-    )
-
-
-def machine_code(data: bytes) -> bytes:
-    """The instructions of an object, all its code sections one after the other."""
-    return b"".join(
-        data[at : at + size]
-        for kind, flags, at, size, _, _ in _sections(data)
-        if kind == 1 and flags & _EXECUTABLE
     )
 
 
