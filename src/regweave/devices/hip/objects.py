@@ -112,7 +112,15 @@ def _reading() -> Iterator[None]:
         yield
     except RegweaveError:
         raise
-    except (struct.error, LookupError, ValueError, TypeError, AttributeError, StopIteration) as error:
+    except (
+        struct.error,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        StopIteration,
+        OverflowError,
+    ) as error:
         raise InputError(
             f"the object is cut off or damaged ({error})", expected="a whole object file"
         ) from None
