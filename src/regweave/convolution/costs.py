@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 #: What halves the resident threads of a GPU costs so much; what checks a border, per load.
 _HALF_OCCUPANCY, _GPU_BORDER = 1.15, 4.0
 #: Processors. Cycles of a vector load: of rows that taps share, of others, of neighbours along the row.
-_SHARED_LOAD, _LOAD, _NEIGHBOUR_LOAD = 2.0, 3.0, 5.0
-#: Cycles of a weight; of a load for each lane; of a vector at the border; of a tile, and a result of it.
-_WEIGHT, _GATHERED, _BORDER, _TILE, _RESULT = 0.5, 24.0, 16.0, 30.0, 2.0
+_SHARED_LOAD, _LOAD, _NEIGHBOUR_LOAD = 2.0, 3.0, 8.0
+#: Cycles of a weight; of a load for each lane; of a vector at the border.
+_WEIGHT, _GATHERED, _BORDER = 0.5, 24.0, 16.0
+#: Cycles of a tile, and of a result: more where planes of more filters than these share a set of the cache.
+_TILE, _RESULT, _FAR_RESULT, _STORE_WAYS = 12.0, 2.0, 6.0, 8
 #: Cycles until a sum can be added to again, and of a channel's loop; the share of loads that always shows.
-_LATENCY, _LOOP, _SEEN = 8.0, 3.0, 0.05
+_LATENCY, _LOOP, _SEEN = 8.0, 4.0, 0.12
 #: What each register beyond so many costs where a compiler allocates them.
 _CROWDED, _UNCROWDED = 0.03, 19
 #: Lines of a cache set's ways: rows a multiple of so many bytes apart share a set. What each more costs.
@@ -74,15 +76,18 @@ def _vector_efficiency(plan: ConvPlan) -> float:
     products = ox * oy * oc
     lines = oy * down.kernel
     load = _NEIGHBOUR_LOAD if ox > 1 else _LOAD
-    if oc == 1:  # all taps are written out, and rows of the image shared
+    if plan.taps_at_once and oc == 1:  # rows of the image are shared
         lines = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
         load = _SHARED_LOAD
     if plan.form == "none" and c.horizontal.stride > 1:
         load = _GATHERED
     loads = lines * c.horizontal.kernel * ox * load
     loads += taps * oc * _WEIGHT * (oy if oc == 1 else 1)
-    channel = max(products * taps, loads, _LATENCY * taps) + _SEEN * loads + _LOOP
-    cycles = deep * channel + _TILE + _RESULT * products
+    loops = 1 if plan.taps_at_once else down.kernel
+    channel = max(products * taps, loads, _LATENCY * taps) + _SEEN * loads + _LOOP * loops
+    plane = down.outputs * c.horizontal.outputs * e
+    result = _FAR_RESULT if plane % _SET_BYTES == 0 and oc > _STORE_WAYS else _RESULT
+    cycles = deep * channel + _TILE + result * products
     cycles *= 1 + _CROWDED * max(0, plan.registers.used - _UNCROWDED)
     pitch = (c.horizontal.size if plan.form == "none" else plan.pitch) * e
     if pitch % _SET_BYTES == 0:

@@ -22,16 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.convolution.forms import phases, plane_of
+from regweave.convolution.plan import WRITTEN_OUT
 from regweave.programs import Memory, Program, ProgramBuilder, Value
 
 if TYPE_CHECKING:
     from regweave.convolution.plan import ConvPlan
-
-#: Multiply-adds that are written out at most.
-WRITTEN_OUT = 1300
-#: The same for a processor whose tile shares no image rows: its compiler orders the loads of more so that
-#: registers no longer suffice, and takes seconds for it.
-_WRITTEN_OUT_VECTORS = 150
 
 
 def filter_blocks(plan: ConvPlan) -> int:
@@ -266,20 +261,12 @@ class _Convolve:
             x = self.add(base, self.times(loop.index, self.channel))
             w = self.add(first, self.times(loop.index, 4 * self.pitch * self.taps))
             each = self.ox * self.oy * self.oc
-            if self.at_once:
+            if self.plan.taps_at_once:
                 sums = self.written_out(x, w, list(loop.values))
             else:
                 sums = self.by_rows(x, w, loop.values, whole=each * c.horizontal.kernel <= WRITTEN_OUT)
             loop.repeat(sums)
         return list(loop.results)
-
-    @property
-    def at_once(self) -> bool:
-        """Whether all taps of a channel are written out, so that output rows share the image's."""
-        products = self.ox * self.oy * self.oc * self.taps
-        if not self.vectors or self.oc == 1:
-            return products <= WRITTEN_OUT
-        return self.oy == 1 and products <= _WRITTEN_OUT_VECTORS
 
     def written_out(self, x: Value, w: Value, sums: list[Value]) -> list[Value]:
         down, columns = self.c.vertical, self.c.horizontal.kernel

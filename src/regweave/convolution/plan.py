@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from regweave.programs import Program
 
 ELEMENT_BYTES = {"f32": 4, "f16": 2}
+#: Multiply-adds that a kernel writes out at most.
+WRITTEN_OUT = 1300
+#: The same for a processor whose tile shares no image rows: its compiler orders the loads of more so that
+#: registers no longer suffice, and takes seconds for it.
+_WRITTEN_OUT_VECTORS = 150
 
 
 @frozen
@@ -91,6 +96,15 @@ class ConvPlan:
         c = self.convolution
         across = -(-c.horizontal.outputs // self.columns) * self.group[0]
         return across, -(-c.vertical.outputs // self.outputs_per_thread[1])
+
+    @property
+    def taps_at_once(self) -> bool:
+        """Whether all taps of a channel are written out, so that output rows share the image's."""
+        (ox, oy, oc), c = self.outputs_per_thread, self.convolution
+        products = ox * oy * oc * c.vertical.kernel * c.horizontal.kernel
+        if self.machine.kind == "gpu" or oc == 1:
+            return products <= WRITTEN_OUT
+        return oy == 1 and products <= _WRITTEN_OUT_VECTORS
 
     @property
     def overlap(self) -> int:
