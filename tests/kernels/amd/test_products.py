@@ -1,5 +1,7 @@
 """Products of blocks: what their descriptions promise, their registers, and what LLVM reads in the object."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,36 @@ def test_registers_and_the_inner_loop(machine, dtype, columns):
     if machine == "gfx906" and columns == 128:
         assert loop["fma_share"] >= 0.9
         assert kernel.used["vector"] == 128
+
+
+@pytest.mark.parametrize(("machine", "dtype", "columns"), CASES)
+def test_the_next_blocks_are_loaded_while_these_are_multiplied(machine, dtype, columns):
+    product = block_product(machine, dtype, columns=columns)
+    lines = [line.strip() for line in product_kernel(product).body()]
+    start = next(i for i, line in enumerate(lines) if line.endswith("blocks:"))
+    end = max(i for i, line in enumerate(lines) if line.startswith("s_branch") and line.endswith("blocks"))
+    products, under_way, over, rounds = 0, [], [], []
+    touched = {"ds_read": set(), "ds_write": set()}
+    for line in lines[start:end]:
+        wait = re.search(r"vmcnt\((\d+)\)", line)
+        if line.startswith(("v_fmac", "v_dot", "v_mfma")):
+            products += 1
+        elif line.startswith("buffer_load"):
+            under_way.append(products)
+        elif wait:
+            arrived = len(under_way) - int(wait[1])
+            over += [products - issued for issued in under_way[:arrived]]
+            under_way = under_way[arrived:]
+        elif line.startswith("ds_"):
+            offset = int((re.search(r"offset:(\d+)", line) or [0, 0])[1])
+            touched[line.partition("_b128")[0]].add(offset // product.buffer_bytes)
+        elif line == "s_barrier":
+            rounds.append((touched["ds_read"], touched["ds_write"]))
+            touched = {"ds_read": set(), "ds_write": set()}
+    assert rounds == [({0}, {1}), ({1}, {0})], "what is read is not what is written"
+    # half a block of products at least: lanes machines load A and B one after the other
+    assert len(over) == 2 * sum(product.loads(operand) for operand in "AB")
+    assert min(over) >= products // (2 if product.step.matrix else 4)
 
 
 @pytest.mark.skipif(no_assembler() is not None, reason=str(no_assembler()))
