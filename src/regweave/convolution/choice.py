@@ -235,6 +235,8 @@ def _form(c: Convolution, form: str | None, *, wide: bool) -> str:
     if form is None:
         rows = 4 if c.vertical.stride == 1 else _ROWS_APART if wide else float("inf")
         pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= rows
+        # of one or two channels memory is the limit, and rows of results that are written one by one help it
+        pays = pays and (c.group_channels > 2 or c.horizontal.stride > 1)
         return "transformed" if transforms(c) and pays else untransformed(c)
     if form not in FORMS:
         raise InputError(
