@@ -72,16 +72,14 @@ def asm_command(
     target = find_target(machine)
     if map is not None and map.suffix not in _MAPS:
         raise InputError(f"a register map in {map.name!r}", where="--map", expected=" or ".join(_MAPS))
-    started = time.perf_counter()
     try:
-        kernel = _finished(file, target)
+        kernel, made_ms = _finished(file, target)
     except (AssemblyError, InputError) as error:  # here what is wrong is the file that was given
         place, where = _place(error, file), error.where or ""
         where = where if where.startswith(str(file)) else f"{place}, {where}".removesuffix(", ")
         raise InputError(
             error.what, where=where, expected=error.expected, nearest=error.nearest, fix=error.fix
         ) from error
-    made_ms = (time.perf_counter() - started) * 1000
     data, counts = _assembled(kernel, required=out is not None)
     document = kernel_document(
         kernel, counts=counts, object_bytes=None if data is None else len(data), trace=trace
@@ -110,20 +108,19 @@ def _drawn(kernel: FinishedKernel, document: dict[str, Any], kind: str) -> str:
     return kernel_svg(kernel) if kind == ".svg" else kernel_text_map(kernel)
 
 
-def _finished(file: Path, machine: GcnMachine) -> FinishedKernel:
-    """The kernel in a file, with its registers."""
+def _finished(file: Path, machine: GcnMachine) -> tuple[FinishedKernel, float]:
+    """The kernel in a file, with its registers; and the milliseconds that it took, without imports."""
     from regweave.assembly.amd import FinishedKernel, Kernel
     from regweave.assembly.amd.text import parse_kernel
 
-    if file.suffix != ".py":
-        return parse_kernel(read_file(file, _MOST_BYTES), machine).finish()
-    read_file(file, _MOST_BYTES)  # a better complaint than the interpreter's
-    made = _run(file, machine)
+    started = time.perf_counter()
+    text = read_file(file, _MOST_BYTES)  # of a Python file too: a better complaint than the interpreter's
+    made = _run(file, machine) if file.suffix == ".py" else parse_kernel(text, machine)
     if isinstance(made, Kernel):
-        return made.finish()
-    if isinstance(made, FinishedKernel):
-        return made
-    raise InputError("no kernel", expected="a function kernel(machine) that returns a Kernel")
+        made = made.finish()
+    if not isinstance(made, FinishedKernel):
+        raise InputError("no kernel", expected="a function kernel(machine) that returns a Kernel")
+    return made, (time.perf_counter() - started) * 1000
 
 
 def _run(file: Path, machine: GcnMachine) -> Any:
