@@ -264,3 +264,11 @@ def test_an_exchange_of_nothing_gives_way_to_the_identity():
     """Both rename registers, and the copies for aligned tuples are counted with the identity alone."""
     plan = rearrange("mma.m16n8k16.f16.f16:D^T", "mma.m16n8k16.f16.f16:B", "sm_80")
     assert (plan.strategy, plan.cost.moves) == ("identity", 4)
+
+
+def test_what_no_strategy_does_is_refused():
+    """Whoever looks for bounds of what does not exist must end."""
+    name = "v_wmma_i32_16x16x16_iu4_w64"
+    plan = rearrange(f"{name}:D", f"{name}:A", machine="gfx1100_w64")
+    assert (plan.strategy, plan.chosen.program) == ("refuse", None)
+    assert plan.chosen.reason.startswith("no strategy applies: ")

@@ -100,6 +100,15 @@ def _shuffle(place: Place) -> tuple[list[str], list[str]]:
     return [f"const unsigned {name} = __builtin_amdgcn_ds_bpermute({index} << 2u, {word});"], [name]
 
 
+def _test(place: Place) -> tuple[list[str], list[str]]:
+    """Bits of a word; the highest of a lane's number is a comparison, one instruction instead of two."""
+    (value,), (name,), (mask,) = place.values, place.names, place.step.numbers
+    maker = place.steps.get(place.step.operands[0].number)
+    highest = maker is not None and maker.opcode == "lane" and 2 * mask == place.program.lanes
+    text = f"{value} >= {constant(mask)}" if highest else f"({value} & {constant(mask)}) != 0u"
+    return [f"const bool {name} = {text};"], [name]
+
+
 def _lane_swap(place: Place) -> tuple[list[str], list[str]]:
     first, second, (bit,) = *place.values, place.step.numbers
     name = place.names[0]
@@ -221,7 +230,7 @@ HIP = Language(
     spaces=_SPACES,
     shared_array="__shared__ __attribute__((aligned(16))) unsigned char {name}[{bytes}];",
     expressions={
-        **COMMON_EXPRESSIONS,
+        **{opcode: text for opcode, text in COMMON_EXPRESSIONS.items() if opcode != "test"},
         "thread": lambda values, numbers: _THREAD,
         "bits": lambda values, numbers: f"__builtin_bit_cast(unsigned, {values[0]})",
         "number": lambda values, numbers: f"__builtin_bit_cast(float, {values[0]})",
@@ -255,6 +264,7 @@ HIP = Language(
             _SPACES,
         ),
         "lane": _lane,
+        "test": _test,
         "shuffle": _shuffle,
         "lane_swap": _lane_swap,
         "pack_e4m3": _floats("cvt_pk_fp8_f32", "448.0f"),

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,12 @@ import numpy as np
 from regweave.layouts import Layout, compose
 from regweave.rearrangement.fold_sets import AmbiguousError, Sides, smallest_assignment
 from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.remembered import Remembered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_FIRST = Remembered["tuple[NDArray[np.int64], NDArray[np.int64]] | None"](96)
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,9 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
     for size in _register_sizes(relation):
         known = 0
         try:
-            first = smallest_assignment(sides[0], sides[1], size)
+            first = _FIRST.found(
+                (relation.key, axis, size), partial(smallest_assignment, sides[0], sides[1], size)
+            )
         except AmbiguousError:
             pass
         else:

@@ -56,6 +56,8 @@ _Price = tuple[int, bool, int]
 _NOTHING: _Price = (0, False, 0)
 # instructions up to which the first bounds are looked for
 _FEW = 32
+# instructions beyond which no bound is asked for more than it says
+_MOST = 1 << 16
 
 
 def rearrange(
@@ -154,7 +156,8 @@ def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
             most = best[0][0] if best is not None else max(_FEW, 2 * least[0])
             found = max(least, _price(offer.strategy, offer.bounds[known](most), machine))
             turn = turn if known and offer.to_the_end else found
-            heapq.heappush(waiting, (turn, found, place, known + (found[0] <= most)))
+            settled = found[0] <= most or most > _MOST
+            heapq.heappush(waiting, (turn, found, place, known + settled))
             continue
         for candidate in offer.candidates:
             if same and candidate.strategy == "exchange" and not candidate.cost.exchanges:

@@ -15,6 +15,7 @@ to f16 operands) are packed first, two to a word, and may be paired freely as lo
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from regweave.layouts import ElementType, Layout
 from regweave.layouts.elements import REGISTER_BITS
 from regweave.programs.narrowing import NARROWINGS
 from regweave.rearrangement.holders import nearest_holders
+from regweave.rearrangement.remembered import table_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,6 +59,11 @@ class Relation:
     def lanes(self) -> int:
         """Lanes that take part."""
         return self.peers.shape[0]
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What relations of the same tables have in common."""
+        return table_key(self.source), table_key(self.destination), self.packing is None
 
     @cached_property
     def replicated(self) -> str | None:

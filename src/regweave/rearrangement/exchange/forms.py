@@ -42,17 +42,23 @@ class Way:
     """An exchange in rounds whose program is written by `write`.
 
     It takes as many instructions as `least` says, at least; `nearer` says the same with more work, once it is
-    known how words are chosen and put together.
+    known how words are chosen and put together, and `last` with what the other form took, if it is written.
     """
 
     least: Callable[[], Cost]
     nearer: Callable[[], Cost]
     write: Callable[[], Candidate]
+    last: Callable[[], Cost] = Cost
 
     @cached_property
     def candidate(self) -> Candidate:
         """The candidate with its program."""
         return self.write()
+
+    @property
+    def written(self) -> bool:
+        """Whether its program is there."""
+        return "candidate" in self.__dict__
 
 
 def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candidate, Candidate]:
@@ -181,14 +187,22 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
         best = best_of(travels, direct=direct)
         return _together([(best.rounds(direct=direct) * copies, best.nodes * copies)])
 
+    def beside_lean() -> Cost:
+        """The same travel words sent where they could stay, and perhaps nothing copied in the end."""
+        best = best_of(travels, direct=True)
+        if not lean.written or best is not best_of(some(), direct=False):
+            return Cost()
+        cost, more = lean.candidate.cost, (best.rounds(direct=True) - best.exchanges) * copies
+        return replace(cost, exchanges=cost.exchanges + more, moves=0)
+
     direct = Way(
         lambda: least(travels, direct=True),
         lambda: nearer(travels, direct=True),
         lambda: written("direct", best_of(travels, direct=True)),
+        beside_lean,
     )
-    return direct, Way(
-        lambda: least(some(), direct=False), lambda: nearer(some(), direct=False), written_lean
-    )
+    lean = Way(lambda: least(some(), direct=False), lambda: nearer(some(), direct=False), written_lean)
+    return direct, lean
 
 
 def _together(ways: Sequence[tuple[int, int]]) -> Cost:

@@ -36,7 +36,7 @@ from regweave.rearrangement.expressions.predicates import find_predicate
 from regweave.rearrangement.expressions.synthesis import synthesise
 from regweave.rearrangement.expressions.tables import Table
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.networks.search import Network
+from regweave.rearrangement.networks.search import Network, Node
 from regweave.rearrangement.parts import Contents
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.schedule.travel import Travel
@@ -100,7 +100,7 @@ class _Lowering:
             low, high = values[node.low], values[node.high]
             chosen = node.selects
             if chosen is None:
-                values.append(self._builder.step("byte_permute", (low, high, self._selector(node.picks))))
+                values.append(self._builder.step("byte_permute", (low, high, self._selector(node))))
             else:
                 values.append(self._select(chosen, low, high))
         return [values[output] for output in network.outputs]
@@ -111,9 +111,9 @@ class _Lowering:
         sides = (low, high) if predicate.negated else (high, low)
         return self._builder.step("select", (predicate.lower(self._builder), *sides))
 
-    def _selector(self, picks: NDArray[np.int64]) -> Value:
-        wide = 4 // picks.shape[1]  # bytes of a part
-        picked = _settled(picks)[:, :, None] * wide + np.arange(wide)
+    def _selector(self, node: Node) -> Value:
+        wide = 4 // node.picks.shape[1]  # bytes of a part
+        picked = node.settled[:, :, None] * wide + np.arange(wide)
         values = (picked.reshape(-1, 4) << np.arange(0, 16, 4)).sum(axis=1)
         if bool((values == values[0]).all()):
             return self._builder.constant(int(values[0]))
@@ -148,19 +148,6 @@ def _of_constants(expression: Expression) -> bool:
             map(_of_constants, (expression.left, expression.right))
         )
     return isinstance(expression, Constant)
-
-
-def _settled(picks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Picks with those that do not matter chosen as in the lanes where they do."""
-    settled = picks.copy()
-    for column in settled.T:
-        cares = np.flatnonzero(column >= 0)
-        if cares.size and cares.size < column.size:
-            free = np.flatnonzero(column < 0)
-            # the lane whose number differs in the fewest bits decides
-            distance = np.bitwise_count(free[:, None] ^ cares)
-            column[free] = column[cares[distance.argmin(axis=1)]]
-    return np.maximum(settled, 0)
 
 
 def _spread(builder: ProgramBuilder, word: Value, bits: int) -> list[Value]:

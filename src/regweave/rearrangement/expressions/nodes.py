@@ -55,12 +55,16 @@ class Binary:
     right: Expression
 
     def __str__(self) -> str:
+        return self._text
+
+    # expressions are looked up often, and later ones are built on earlier ones
+    @cached_property
+    def _text(self) -> str:
         if self.opcode == "rotate_right":
             return f"rotate_right({self.left}, {self.right})"
         left, right = (f"({side})" if _infix(side) else str(side) for side in (self.left, self.right))
         return f"{left} {_SIGNS[self.opcode]} {right}"
 
-    # expressions are looked up often, and later ones are built on earlier ones
     @cached_property
     def _hash(self) -> int:
         return hash((self.opcode, self.left, self.right))
@@ -79,6 +83,10 @@ class Select:
     when_false: Expression
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         sides = (f"({side})" if _infix(side) else str(side) for side in (self.when_true, self.when_false))
         condition = f"({self.condition})" if _infix(self.condition) else str(self.condition)
         return f"{condition} & {self.mask} ? " + " : ".join(sides)
@@ -112,22 +120,24 @@ def _infix(expression: Expression) -> bool:
 
 
 @lru_cache(maxsize=65536)
+def evaluate(expression: Expression, lanes: int) -> NDArray[np.uint32]:
+    """The value of `expression` in each of `lanes` lanes, to be read only."""
+    found = _values(expression, lanes)
+    found.setflags(write=False)
+    return found
+
+
 def _values(expression: Expression, lanes: int) -> NDArray[Any]:
     if isinstance(expression, Lane):
         return np.arange(lanes, dtype=np.uint32)
     if isinstance(expression, Constant):
         return np.full(lanes, expression.value, dtype=np.uint32)
     if isinstance(expression, Select):
-        chosen = (_values(expression.condition, lanes) & np.uint32(expression.mask)) != 0
-        return np.where(chosen, _values(expression.when_true, lanes), _values(expression.when_false, lanes))
+        chosen = (evaluate(expression.condition, lanes) & np.uint32(expression.mask)) != 0
+        return np.where(chosen, evaluate(expression.when_true, lanes), evaluate(expression.when_false, lanes))
     meaning = OPCODES[expression.opcode].meaning
     assert meaning is not None
-    return meaning((_values(expression.left, lanes), _values(expression.right, lanes)), ())
-
-
-def evaluate(expression: Expression, lanes: int) -> NDArray[np.uint32]:
-    """The value of `expression` in each of `lanes` lanes."""
-    return _values(expression, lanes).copy()
+    return meaning((evaluate(expression.left, lanes), evaluate(expression.right, lanes)), ())
 
 
 def lower_expression(expression: Expression, builder: ProgramBuilder, lane: Value | None = None) -> Value:
@@ -156,15 +166,16 @@ def expression_cost(expression: Expression, costs: StepCosts, known: Iterable[Ex
     Two bit operations in a row, one of them with a constant, are one three-input instruction; the constant
     of a table look-up needs a register of its own, and so does one of two constants that are chosen between.
     """
-    seen = set(_parts(tuple(known)))
+    free = _parts(tuple(known))
+    seen = set[object]()
 
     def visit(node: Expression, fused: bool = False) -> int:
-        if isinstance(node, Lane | Constant) or node in seen:
+        if isinstance(node, Lane | Constant) or node in free or node in seen:
             return 0
         seen.add(node)
         if isinstance(node, Select):
             cost = costs.select + costs.move * (_is_table(node.when_true) and _is_table(node.when_false))
-            if (node.condition, node.mask) not in seen:
+            if (node.condition, node.mask) not in free and (node.condition, node.mask) not in seen:
                 seen.add((node.condition, node.mask))
                 cost += costs.test
             return cost + sum(visit(side) for side in (node.condition, node.when_true, node.when_false))

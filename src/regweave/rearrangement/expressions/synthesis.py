@@ -83,6 +83,9 @@ def _synthesise(
                 if best is None or score < best[0]:
                     best = score, expression
 
+    moved = table.moved
+    if moved and not (known and table.fits(_stack(known, table.lanes)).any()):
+        return Binary("xor", LANE, Constant(moved))  # no other operation says it in fewer letters
     if not table.varying:
         return Constant(int(table.target[table.cares][0]) if table.cares.any() else 0)
     if reached:

@@ -54,6 +54,14 @@ class Table:
         return int(np.bitwise_or.reduce(relevant ^ relevant[:1], initial=np.uint32(0)))
 
     @property
+    def moved(self) -> int:
+        """What every lane's number differs by from its value, on a run of low bits; 0 if by nothing alike."""
+        if not self.mask or not self.counts_up or not self._all_care:
+            return 0
+        differ = (np.arange(self.lanes, dtype=np.uint32) & np.uint32(self.mask)) ^ self.target
+        return int(differ[0]) if bool((differ == differ[0]).all()) else 0
+
+    @property
     def counts_up(self) -> bool:
         """Whether the mask is a run of low bits, so that sums may be taken modulo it."""
         return self.mask & (self.mask + 1) == 0
@@ -173,6 +181,8 @@ class Table:
 @lru_cache(maxsize=8)
 def _weights(lanes: int) -> NDArray[np.uint64]:
     """Odd numbers without structure, so that different rows have different sums."""
-    return np.random.default_rng(lanes).integers(0, 1 << 63, lanes, dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    numbers = np.arange(1, lanes + 1, dtype=np.uint64)
+    for shift, factor in ((30, 0x9E3779B97F4A7C15), (27, 0xBF58476D1CE4E5B9), (31, 0x94D049BB133111EB)):
+        numbers = numbers * np.uint64(factor)
+        numbers ^= numbers >> np.uint64(shift)
+    return numbers | np.uint64(1)

@@ -33,6 +33,7 @@ ANY = -1
 _PLACES = ("old", "new", "any")
 # outputs x lanes beyond which one way to place pieces must do
 _LARGE = 512
+_MOST = np.iinfo(np.int64).max
 # words that are halved in more ways than by one bit of their number
 _FEW = 8
 # words, and what is demanded of them
@@ -51,7 +52,7 @@ class Node:
     high: int
     picks: NDArray[np.int64]
 
-    @property
+    @cached_property
     def selects(self) -> NDArray[np.bool_] | None:
         """For each lane whether it takes all of `high`, if every lane takes a whole word; else None."""
         size = self.picks.shape[1]
@@ -60,6 +61,24 @@ class Node:
         whole = ~cares | (self.picks % size == np.arange(size))
         mixed = (of_high & cares).any(axis=1) & (~of_high & cares).any(axis=1)
         return of_high.any(axis=1) if bool(whole.all()) and not mixed.any() else None
+
+    @cached_property
+    def settled(self) -> NDArray[np.int64]:
+        """`picks` with those that do not matter chosen as in the lane where they do whose number differs in
+        the fewest bits; 0 where they matter in no lane."""
+        lanes, size = self.picks.shape
+        highest, found = self.picks.max(axis=0), self.picks
+        if bool(((found < 0) | (found == highest)).all()):
+            return np.broadcast_to(np.maximum(highest, 0), found.shape)
+        for others in _by_distance(lanes):
+            if bool((found >= 0).all()):
+                return found
+            # of the lanes that are so far away and care the first
+            cares = self.picks[others % lanes] >= 0
+            first = np.where(cares & (others < lanes)[:, :, None], others[:, :, None], lanes).min(axis=1)
+            there = self.picks[np.minimum(first, lanes - 1), range(size)]
+            found = np.where((found < 0) & (first < lanes), there, found)
+        return np.maximum(found, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +111,16 @@ class Network:
                 slots += 2 if known else 4 * (rows - 1).bit_length() - 2
                 tables[exact] = key
         return len(self.nodes), slots + len(selects)
+
+
+@lru_cache(maxsize=16)
+def _by_distance(lanes: int) -> tuple[NDArray[np.int64], ...]:
+    """For each lane the numbers that differ from its own in one bit, those that do in two, and so on."""
+    numbers = np.arange(1 << max(lanes - 1, 0).bit_length())
+    bits = np.bitwise_count(numbers)
+    return tuple(
+        np.arange(lanes)[:, None] ^ numbers[bits == count] for count in range(1, int(bits.max()) + 1)
+    )
 
 
 def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
@@ -144,7 +173,7 @@ class _Search:
         if key not in self._splits:
             sides = [side for side in _sides(words) if 0 < len(side) < len(words)]
             tried = [_Split(demands, masks, words, side, self.inputs) for side in sides]
-            self._splits[key] = min(tried, key=lambda split: split.score)
+            self._splits[key] = _best(tried)
         best = self._splits[key]
         made: list[dict[int, int]] = []
         for number, members in enumerate((best.side, best.rest)):
@@ -187,7 +216,7 @@ class _Split:
         side: Sequence[int],
         inputs: int,
     ) -> None:
-        self._size = demands[0].shape[1]
+        self._size, self._inputs = demands[0].shape[1], inputs
         self.side = list(side)
         self.rest = [word for word in words if word not in side]
         self._of_side = np.zeros(inputs, dtype=bool)
@@ -196,31 +225,37 @@ class _Split:
         self._masks = masks & bits, masks & ~bits
         needed = [np.asarray(part.any(axis=(1, 2))) for part in self._masks]
         both = needed[0] & needed[1]
+        self._demands, self._needed, self._both = demands, needed, both
+        self.nodes = int(both.sum())
+
+    @property
+    def homes(self) -> list[dict[int, int]]:
+        """On each side the number of the intermediate word that every output takes its pieces from."""
+        return [home for home, _ in self._packed]
+
+    @cached_property
+    def _packed(self) -> list[tuple[dict[int, int], NDArray[np.uint64]]]:
         # what one side delivers alone must come as it is; other pieces may lie anywhere
-        wanted = np.asarray(demands)
+        wanted, masks = np.asarray(self._demands), self._masks[0] | self._masks[1]
         twice = (wanted >= 0).sum(axis=2) - np.bitwise_count(masks).sum(axis=2, dtype=np.int64)
-        twice[both] = -1
-        first = np.argsort(both, kind="stable").tolist()
-        self.homes = [
+        twice[self._both] = -1
+        first = np.argsort(self._both, kind="stable").tolist()
+        return [
             _pack(part, [output for output in first if need[output]], twice, self._size)
-            for part, need in zip(self._masks, needed, strict=True)
+            for part, need in zip(self._masks, self._needed, strict=True)
         ]
-        self.score = int(both.sum()) + sum(map(self._price, range(2)))
+
+    @cached_property
+    def score(self) -> int:
+        """An estimate of the nodes that it takes: those that join both sides, and those of each side."""
+        return self.nodes + sum(map(self._price, range(2)))
 
     def _price(self, number: int) -> int:
         """An estimate of what the intermediate words of one side will take."""
-        masks, home = self._masks[number], self.homes[number]
-        price = 0
-        for place in set(home.values()):
-            members = [output for output, at in home.items() if at == place]
-            merged = np.bitwise_or.reduce(masks[members], axis=(0, 1))
-            bits = sum(int(number) << 64 * at for at, number in enumerate(merged))
-            used = 0
-            while bits:
-                used += bits & (1 << self._size) - 1 > 0
-                bits >>= self._size
-            price += max(used - 1, 0).bit_length()
-        return price
+        merged = np.bitwise_or.reduce(self._packed[number][1], axis=1)
+        pieces = np.unpackbits(merged.view(np.uint8), axis=1, bitorder="little")
+        words = pieces[:, : self._inputs * self._size].reshape(len(merged), self._inputs, self._size)
+        return sum(max(used - 1, 0).bit_length() for used in words.any(axis=2).sum(axis=1).tolist())
 
     def fill(
         self, number: int, demands: Sequence[NDArray[np.int64]], first: str
@@ -245,6 +280,17 @@ class _Split:
                 there, more = (t.reshape(-1, self._size) for t in (held[bins[members]], parts[members]))
                 held[bins[members]] = _joined(there, more, first).reshape(shape)
         return list(held), {output: int(at) for output, at in zip(home, bins, strict=True)}
+
+
+def _best(splits: Sequence[_Split]) -> _Split:
+    """The first of those with the lowest score, of which the nodes that join both sides are a part."""
+    best = None
+    for number in sorted(range(len(splits)), key=lambda at: splits[at].nodes):
+        if best is None or (splits[number].nodes, number) < (splits[best].score, best):
+            better = best is None or (splits[number].score, number) < (splits[best].score, best)
+            best = number if better else best
+    assert best is not None
+    return splits[best]
 
 
 def _sides(words: Sequence[int]) -> list[list[int]]:
@@ -277,30 +323,34 @@ def _masks(wanted: NDArray[np.int64], inputs: int) -> NDArray[np.uint64]:
 
 def _pack(
     masks: NDArray[np.uint64], outputs: Sequence[int], twice: NDArray[np.int64], size: int
-) -> dict[int, int]:
+) -> tuple[dict[int, int], NDArray[np.uint64]]:
     """Output -> word, so that no lane needs more than `size` pieces of a word; the fullest fitting word wins.
+    And the pieces that lanes need of each word.
 
     Where `twice[output]` is negative the output's pieces may lie anywhere. Others need theirs in order, some
     of them `twice`, so each has a word of its own, which more may join.
     """
     bins = np.zeros((len(outputs), *masks.shape[1:]), dtype=np.uint64)
     repeated = np.zeros((len(outputs), masks.shape[1]), dtype=np.int64)
+    held = np.zeros(len(outputs), dtype=np.int64)
     filled, home = 0, {}
     for output in outputs:
         loose = bool(twice[output, 0] < 0)
-        place = filled
+        place, mask = filled, masks[output]
         if loose and filled:
-            sizes = np.bitwise_count(bins[:filled] | masks[output]).sum(axis=2, dtype=np.int64)
+            sizes = np.bitwise_count(bins[:filled] | mask)
+            sizes = sizes[:, :, 0] if mask.shape[1] == 1 else sizes.sum(axis=2, dtype=np.int64)
             fits = (sizes + repeated[:filled]).max(axis=1) <= size
-            grown = sizes.sum(axis=1) - np.bitwise_count(bins[:filled]).sum(axis=(1, 2), dtype=np.int64)
             if fits.any():
-                place = int(np.where(fits, grown, np.iinfo(np.int64).max).argmin())
+                grown = sizes.sum(axis=1, dtype=np.int64) - held[:filled]
+                place = int(np.where(fits, grown, _MOST).argmin())
         if not loose:
             repeated[place] = twice[output]
         filled = max(filled, place + 1)
-        bins[place] |= masks[output]
+        bins[place] |= mask
+        held[place] = np.bitwise_count(bins[place]).sum(dtype=np.int64)
         home[output] = place
-    return home
+    return home, bins[:filled]
 
 
 def _joined(held: NDArray[np.int64], more: NDArray[np.int64], first: str) -> NDArray[np.int64]:

@@ -77,7 +77,9 @@ def maps_to_try(lane_bits: int, registers: int, forgotten: int | None = None) ->
     few: list[NDArray[np.int64]] = []
     left = 4 * most
     for count in range((_FEW_BITS if forgotten is None else forgotten) + 1):
-        chosen = list(product(images[1:], repeat=count))
+        if left == 0:
+            break
+        chosen = list(islice(product(images[1:], repeat=count), left))
         places = np.array(chosen, dtype=np.int64).reshape(len(chosen), count)
         for bits in islice(combinations(range(lane_bits), count), -(-left // len(places))):
             some = np.zeros((min(len(places), left), lane_bits), dtype=np.int64)

@@ -32,6 +32,7 @@ from regweave.rearrangement.cost import Cost, cost_of
 from regweave.rearrangement.exchange.lowering import program_builder, result_value, word_value
 from regweave.rearrangement.networks.assembling import Held, assemble
 from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.remembered import Remembered
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.addressing import lower_addresses
 from regweave.rearrangement.shared.coloured import coloured_passage
@@ -42,6 +43,7 @@ from regweave.rearrangement.tuples import tuple_moves
 
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
+_PASSAGES = Remembered[tuple[str, Passage] | str](96)
 
 
 def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
@@ -67,7 +69,10 @@ class SharedWay:
             return f"{self.relation.destination.dtype} elements take two registers each"
         find: dict[str, Callable[[Request, Relation], tuple[str, Passage] | str]]
         find = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
-        found = find[self.form](self.request, self.relation)
+        found = _PASSAGES.found(
+            (self.relation.key, machine, _tuples(self.request), self.form),
+            lambda: find[self.form](self.request, self.relation),
+        )
         if not isinstance(found, str) and found[1].bytes > machine.shared_bytes:
             need = found[1].bytes
             return f"it needs {need} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
