@@ -1,6 +1,8 @@
 """Plans: registers hold, threads follow from storage rows, the best of all that fit is taken."""
 
 import json
+import random
+import re
 from collections import Counter
 
 import pytest
@@ -21,6 +23,8 @@ from regweave.machines.compute import (
 )
 from regweave.views import convolution_svg, convolution_text
 
+KEYS = {"machine", "form", "expansion", "threads", "outputs_per_thread", "registers", "bytes", "flops",
+        "workspace_bytes", "predicted_ms", "alternatives"}  # fmt: skip
 CASE = ((1, 3, 1080, 1920), (16, 3, 3, 3), 1, 1)
 GPUS = [name for name, machine in MACHINES.items() if machine.kind == "gpu"]
 
@@ -74,7 +78,16 @@ def test_a_group_reads_whole_storage_rows_and_a_column_covers_the_height(name):
 def test_the_plan_is_the_cheapest_of_all_that_fit():
     plan = plan_conv(*CASE, machine="bifrost-g76")
     every = list(candidates(plan.convolution, "f32", plan.machine))
-    assert plan.predicted_ms == min(other.predicted_ms for other in every)
+    least = min(other.predicted_ms for other in every)
+    assert plan.predicted_ms <= 1.02 * least
+    # what a prediction cannot tell apart is decided by the rows that a thread keeps
+    assert plan.outputs_per_thread[1] == max(
+        other.outputs_per_thread[1]
+        for other in every
+        if other.form == plan.form
+        and other.predicted_ms <= 1.02 * least
+        and other.registers.needed <= max(32, plan.registers.needed)
+    )
     assert {"polyphase", "unrolled"} <= {other.form for other in plan.alternatives}
     assert all("times as long" in other.reason for other in plan.alternatives)
 
@@ -99,6 +112,58 @@ def test_the_processors_plan_is_what_conv2d_does():
     assert plan_conv((1, 3, 224, 224), (64, 3, 7, 7), 3, 3).form == "polyphase"
     assert plan_conv((1, 1, 4096, 4096), (1, 1, 5, 5), 1, 2).form == "none"
     assert regweave.plan_conv is plan_conv
+
+
+def random_request(choose):
+    """Sizes from nothing to huge; most of them make no sense."""
+    odd = [0, 1, 1, 1, 2, 3, 4, 5, 7, 8, 16, 31, 64, 300, 4095, 10**6, 1 << 31, -1]
+    few = [1, 1, 1, 2, 3, 5, 0]
+    channels, groups = choose.choice(odd[1:10]), choose.choice([1, 1, 1, 2, 4])
+    shape = [choose.choice(few), channels * groups, choose.choice(odd), choose.choice(odd)]
+    weights = [groups * choose.choice(odd[1:12]), channels, choose.choice(few), choose.choice(few)]
+    padding = choose.choice(
+        [0, 1, 2, "same_upper", "same_lower", "valid", [0, 1, 2, 3], [5, 5], "same", 1 << 40]
+    )
+    return {
+        "shape": shape,
+        "weights_shape": weights,
+        "stride": choose.choice([1, 1, 2, [1, 2], [3, 1], 17, 10**5, 10**20, 0]),
+        "padding": padding,
+        "dilation": choose.choice([1, 1, 2, [1, 3], 1000, 10**9]),
+        "groups": groups,
+        "dtype": choose.choice(["f32", "f16"]),
+        "machine": choose.choice([*compute_machine_names()]),
+        "form": choose.choice([None, None, None, "none", "polyphase", "unrolled"]),
+    }
+
+
+def check_requests(seeds):
+    planned = 0
+    for seed in seeds:
+        request = random_request(random.Random(seed))
+        try:
+            plan = plan_conv(**request)
+        except (InputError, UnsupportedError):
+            continue
+        planned += 1
+        document = json.loads(json.dumps(plan.to_document(), allow_nan=False))
+        assert document.keys() >= KEYS, request
+        assert 0 < plan.registers.rows < plan.registers.needed, request
+        assert plan.registers.needed <= plan.registers.used <= plan.registers.available, request
+        assert 0 < plan.predicted_ms < float("inf")
+        assert convolution_text(plan)
+        if plan.machine.kind != "assembly":
+            assert "convolve(" in plan.emit("opencl")
+    return planned
+
+
+def test_odd_requests_are_planned_or_refused():
+    assert check_requests(range(150)) > 10
+
+
+@pytest.mark.slow
+def test_thousands_of_odd_requests():
+    assert check_requests(range(1000, 4000)) > 300
 
 
 def test_bad_requests_name_what_is_near():
@@ -147,8 +212,7 @@ def test_the_verb_prints_a_document_with_the_promised_keys(capfd):
     words = ["conv", "--shape", "1x3x1080x1920", "--kernel", "16x3x3x3", "--machine", "bifrost-g76"]
     assert main([*words, "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    assert {"machine", "form", "expansion", "threads", "outputs_per_thread", "registers", "bytes", "flops",
-            "workspace_bytes", "predicted_ms", "alternatives"} <= document.keys()  # fmt: skip
+    assert document.keys() >= KEYS
     assert {"used", "available"} <= document["registers"].keys()
 
 
@@ -160,6 +224,15 @@ def test_any_plan_is_told_and_drawn(name):
     assert "Threads above one another share 3 image rows" in text
     assert picture.count("<rect") > 10
     assert picture.endswith("</svg>")
+
+
+def test_figures_have_fitting_units():
+    small = convolution_text(plan_conv((1, 1, 3, 3), (1, 1, 3, 3), machine="opencl-cpu"))
+    assert "for 18 operations" in small
+    assert "30 us" in small
+    large = convolution_text(plan_conv((1, 3, 1080, 1920), (16, 3, 3, 3), machine="bifrost-g76"))
+    assert re.search(r"for 1\.7\d+ billion operations", large)
+    assert " ms, bound by" in large
 
 
 def test_the_verb_draws_and_emits(capfd, tmp_path):

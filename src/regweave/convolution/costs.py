@@ -64,7 +64,7 @@ def _gpu_efficiency(plan: ConvPlan) -> float:
     efficiency = products / (products + m.load_cost * loads + 8)
     threads = plan.threads[0] * plan.threads[1] * c.batch * c.groups * -(-c.group_filters // oc)
     efficiency *= min(1.0, threads / m.threads)
-    if plan.registers.used > m.full_registers:
+    if plan.registers.needed > m.full_registers:
         efficiency /= _HALF_OCCUPANCY
     return efficiency / (1 + border_share(plan) * _GPU_BORDER)
 
@@ -88,7 +88,7 @@ def _vector_efficiency(plan: ConvPlan) -> float:
     plane = down.outputs * c.horizontal.outputs * e
     result = _FAR_RESULT if plane % _SET_BYTES == 0 and oc > _STORE_WAYS else _RESULT
     cycles = deep * channel + _TILE + result * products
-    cycles *= 1 + _CROWDED * max(0, plan.registers.used - _UNCROWDED)
+    cycles *= 1 + _CROWDED * max(0, plan.registers.needed - _UNCROWDED)
     pitch = (c.horizontal.size if plan.form == "none" else plan.pitch) * e
     if pitch % _SET_BYTES == 0:
         held = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})

@@ -67,10 +67,14 @@ def _chosen(c: Convolution, vectors: VectorMachine, form: str | None) -> Choice:
 def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: Choice) -> ConvPlan:
     tile = choice.tile
     across, filters = max(tile.vectors), max(tile.outputs)
-    results = filters * tile.rows * across
+    # where all weights are held, an image row is done with before the next one: only its sums are under way
+    under_way = tile.rows_under_way if tile.kernel_columns else tile.rows
+    results = filters * under_way * across
     held = tile.kernel_rows * tile.kernel_columns * filters if tile.kernel_columns else 1
     images = len(tile.image_rows) * across if tile.transform is not None else across
-    registers = Registers(results, min(images, machine.registers - results - 1), held, 0, machine.registers)
+    registers = Registers(
+        results, min(images, machine.registers - results - held), held, 0, machine.registers
+    )
     plan = ConvPlan(
         c,
         "f32",

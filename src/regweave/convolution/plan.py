@@ -30,18 +30,28 @@ _WRITTEN_OUT_VECTORS = 150
 
 @frozen
 class Registers:
-    """Registers of 32 bits that a thread of the convolution holds at once, and those that it may have."""
+    """Registers of 32 bits that a thread of the convolution holds at once, and those that it may have.
+
+    `ahead` are those that a compiler fills with loads and addresses before they are needed, where there is
+    room: with fewer the kernel works as well.
+    """
 
     accumulators: int
     rows: int
     weights: int
     addresses: int
     available: int
+    ahead: int = 0
+
+    @property
+    def needed(self) -> int:
+        """Those without which something is spilled."""
+        return self.accumulators + self.rows + self.weights + self.addresses
 
     @property
     def used(self) -> int:
-        """All that are held at once."""
-        return self.accumulators + self.rows + self.weights + self.addresses
+        """All that may be held at once."""
+        return self.needed + self.ahead
 
 
 @frozen
@@ -215,6 +225,7 @@ class ConvPlan:
                 "rows": self.registers.rows,
                 "weights": self.registers.weights,
                 "addresses": self.registers.addresses,
+                "ahead": self.registers.ahead,
             },
             "bytes": self.bytes,
             "flops": self.flops,

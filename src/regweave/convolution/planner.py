@@ -18,7 +18,7 @@ from regweave.convolution.forms import FORMS, plane_of
 from regweave.convolution.plan import ELEMENT_BYTES, Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.machines.compute import ComputeMachine, find_compute_machine
-from regweave.operators import Convolution, convolution_of
+from regweave.operators import Axis, Convolution, convolution_of
 
 #: Rearranged rows of an image of at least a megapixel take this share of it at most.
 SHARE, LARGE = 0.02, 1 << 20
@@ -26,6 +26,10 @@ SHARE, LARGE = 0.02, 1 << 20
 _MOST_ROWS, _MOST_FILTERS = 16, 16
 #: Registers for three addresses of 64 bits, an index and a count.
 _ADDRESSES = 8
+#: More of them, beside two for each image row, where a compiler loads ahead.
+_AHEAD = 6
+#: What a prediction cannot tell apart.
+_AS_CHEAP = 1.02
 #: Alternatives that are told of.
 _TOLD = 6
 
@@ -70,9 +74,11 @@ def plan_conv(
         from regweave.convolution.native_plan import native_plan
 
         return native_plan(c, dtype, target, form, outputs_per_thread)
+    c = _tamed(c)
     wanted = None if outputs_per_thread is None else _wanted(outputs_per_thread, c)
     plans = sorted(
-        candidates(c, dtype, target, form, wanted), key=lambda plan: (plan.predicted_ms, plan.registers.used)
+        candidates(c, dtype, target, form, wanted),
+        key=lambda plan: (plan.predicted_ms, plan.registers.needed),
     )
     if not plans:
         raise UnsupportedError(
@@ -80,8 +86,24 @@ def plan_conv(
             where=target.name,
             expected="fewer outputs per thread, or arrays of less than 4 GiB",
         )
-    best = plans[0]
+    best = _fullest(plans)
     return replace(best, notes=_notes(best, plans), alternatives=_alternatives(best, plans))
+
+
+def _fullest(plans: Sequence[ConvPlan]) -> ConvPlan:
+    """The cheapest; on a GPU, of those that are as cheap the one with the most outputs along the column."""
+    best = plans[0]
+    if best.machine.kind != "gpu":
+        return best
+    most = max(best.registers.needed, best.machine.full_registers)
+    near = [
+        plan
+        for plan in plans
+        if plan.form == best.form
+        and plan.predicted_ms <= _AS_CHEAP * best.predicted_ms
+        and plan.registers.needed <= most
+    ]
+    return max(near, key=lambda plan: (plan.outputs_per_thread[1], plan.registers.accumulators))
 
 
 def candidates(
@@ -106,6 +128,17 @@ def candidates(
                 for plan in fits:
                     if outputs is None or plan.outputs_per_thread == outputs:
                         yield replace(plan, most_rows=fits[-1].outputs_per_thread[1])
+
+
+def _tamed(c: Convolution) -> Convolution:
+    """The same convolution without steps that lead nowhere: beyond the padded image, from a single tap."""
+
+    def tamed(axis: Axis) -> Axis:
+        padded = axis.size + axis.before + axis.after
+        dilation = axis.dilation if axis.kernel > 1 else 1
+        return replace(axis, stride=min(axis.stride, padded), dilation=dilation)
+
+    return replace(c, vertical=tamed(c.vertical), horizontal=tamed(c.horizontal))
 
 
 def _wanted(given: Sequence[int], c: Convolution) -> tuple[int, int, int]:
@@ -174,14 +207,14 @@ def _plan(
     c: Convolution, dtype: str, machine: ComputeMachine, form: str, outputs: tuple[int, int, int]
 ) -> ConvPlan | None:
     registers = _registers(c, machine, form, outputs)
-    if registers.used > registers.available:
+    if registers.needed > registers.available:
         return None
     element = ELEMENT_BYTES[dtype]
     group = _group(c, machine, outputs[0], element)
     plan = ConvPlan(
         c, dtype, machine, form, outputs, group, c.vertical.outputs, registers, outputs[1], 0.0, ""
     )
-    plan = replace(plan, strip_rows=_strip_rows(plan))
+    plan = replace(plan, strip_rows=_strip_rows(plan), registers=_with_loads_ahead(plan))
     sizes = (
         plan.workspace_bytes,
         element * c.batch * c.channels * c.vertical.size * c.horizontal.size,
@@ -191,6 +224,22 @@ def _plan(
         return None
     milliseconds, limit = predicted(plan)
     return replace(plan, predicted_ms=milliseconds, limit=limit)
+
+
+def _with_loads_ahead(plan: ConvPlan) -> Registers:
+    """The registers, with those that a compiler takes for all loads of a loop's body where it has so many."""
+    c, (ox, oy, _), r = plan.convolution, plan.outputs_per_thread, plan.registers
+    if not plan.machine.loads_ahead:
+        return r
+    down, taps = c.vertical, c.horizontal.kernel
+    lines = oy
+    if plan.taps_at_once:
+        lines = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
+    # words of a row, and its address; each plane of an unrolled row has one
+    a_row = max(r.rows, min(taps * ox, ox + c.horizontal.span)) + 2
+    if plan.form == "unrolled":
+        a_row = taps * ox + taps + 1
+    return replace(r, ahead=min(r.available - r.needed, lines * a_row - r.rows + _AHEAD))
 
 
 def _strip_rows(plan: ConvPlan) -> int:
@@ -232,9 +281,9 @@ def _notes(best: ConvPlan, plans: Sequence[ConvPlan]) -> tuple[str, ...]:
         if fuller is not None:  # not costed where a caller insists on fewer
             note += f", but take {fuller.predicted_ms / best.predicted_ms:.2f} times as long"
         notes.append(note)
-    if best.registers.used > best.machine.full_registers:
+    if best.registers.needed > best.machine.full_registers:
         notes.append(
-            f"{best.registers.used} registers of a thread are more than the "
+            f"{best.registers.needed} registers of a thread are more than the "
             f"{best.machine.full_registers} with which all threads stay resident"
         )
     if best.strips > 1:
@@ -249,7 +298,7 @@ def _alternatives(best: ConvPlan, plans: Sequence[ConvPlan]) -> tuple[Alternativ
         found = next((plan for plan in plans if plan.form == form and plan.form != best.form), None)
         if found is not None:
             others.append(found)
-    others += [plan for plan in plans[1:] if plan not in others][: _TOLD - len(others)]
+    others += [plan for plan in plans if plan is not best and plan not in others][: _TOLD - len(others)]
     return tuple(
         Alternative(plan.form, plan.outputs_per_thread, plan.predicted_ms, _reason(plan, best))
         for plan in others
@@ -267,6 +316,6 @@ def _reason(plan: ConvPlan, best: ConvPlan) -> str:
         return f"{ratio}: the rows become {plan.expansion:.2f} times as many, {plan.strips} strips"
     if useful_share(plan) < 0.98 * useful_share(best):
         return f"{ratio}: computes {100 / useful_share(plan) - 100:.0f} % in vain"
-    if plan.registers.used > best.machine.full_registers >= best.registers.used:
+    if plan.registers.needed > best.machine.full_registers >= best.registers.needed:
         return f"{ratio}: its registers halve the resident threads"
     return f"{ratio}: more loads for each product"

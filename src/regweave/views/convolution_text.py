@@ -20,21 +20,22 @@ def convolution_text(plan: ConvPlan) -> str:
     """The plan for a person: choices, accounting, which rows threads read, and what else there was."""
     c, r = plan.convolution, plan.registers
     across, down, filters = plan.outputs_per_thread
-    one = "vectors" if plan.machine.kind != "gpu" else "outputs"
+    one = "vector" if plan.machine.kind != "gpu" else "output"
     parts = [
         (r.accumulators, "results"),
         (r.rows, "image"),
         (r.weights, "weights"),
         (r.addresses, "addresses"),
+        (r.ahead, "loads ahead"),
     ]
     rows = [
         ("form", f"{plan.form}: {_FORMS[plan.form]} ({plan.expansion:.2f} times the image)"),
         ("threads", f"{plan.threads[0]} x {plan.threads[1]}, in groups of {plan.group[0]} x {plan.group[1]}"),
-        ("each", f"{across} {one} along the row, {down} rows, {filters} filters"),
+        ("each", f"{_many(across, one)} along the row, {_many(down, 'row')}, {_many(filters, 'filter')}"),
         ("registers", f"{r.used} of {r.available}: " + ", ".join(f"{n} {word}" for n, word in parts if n)),
-        ("moved", f"{_size(plan.bytes)}, for {plan.flops / 1e9:.3g} billion operations"),
+        ("moved", f"{_size(plan.bytes)}, for {_count(plan.flops)} operations"),
         ("workspace", f"{_size(plan.workspace_bytes)}"),
-        ("predicted", f"{plan.predicted_ms:.3g} ms, bound by {plan.limit}, on {plan.machine.chip}"),
+        ("predicted", f"{_time(plan.predicted_ms)}, bound by {plan.limit}, on {plan.machine.chip}"),
     ]
     lines = [f"{c}, {plan.dtype}, on {plan.machine.title}", ""]
     lines += [f"  {name:<11}{words}" for name, words in rows]
@@ -45,7 +46,7 @@ def convolution_text(plan: ConvPlan) -> str:
         lines += ["", "  Not taken:", ""]
         for other in plan.alternatives:
             tile = " x ".join(map(str, other.outputs_per_thread))
-            lines.append(f"    {other.form:<12}{tile:<12}{other.predicted_ms:8.3g} ms  {other.reason}")
+            lines.append(f"    {other.form:<12}{tile:<12}{_time(other.predicted_ms):>10}  {other.reason}")
     return "\n".join(lines) + "\n"
 
 
@@ -61,6 +62,25 @@ def row_words(plan: ConvPlan) -> list[str]:
 
 
 def _size(count: int) -> str:
+    if count >= 1e9:
+        return f"{count / 1e9:.4g} GB"
     if count >= 1e6:
         return f"{count / 1e6:.4g} MB"
     return f"{count / 1e3:.4g} kB" if count >= 1e3 else f"{count} bytes"
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def _count(number: int) -> str:
+    for unit, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if number >= unit:
+            return f"{number / unit:.4g} {word}"
+    return str(number)
+
+
+def _time(milliseconds: float) -> str:
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.4g} s"
+    return f"{milliseconds:.3g} ms" if milliseconds >= 0.1 else f"{1000 * milliseconds:.3g} us"

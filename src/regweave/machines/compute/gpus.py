@@ -43,6 +43,7 @@ def _gpu(
         load_cost=2.0,
         chip=chip,
         source="LLVM AMDGPUUsage" if name.startswith("gfx") else "CUDA C++ Programming Guide",
+        loads_ahead=name.startswith("gfx"),
     )
 
 

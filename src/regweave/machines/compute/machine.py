@@ -27,6 +27,7 @@ class ComputeMachine:
     Rates: `gflops` of f32 (an addition and a multiplication are two), `gb_per_s` of memory, `launch_us` for
     a kernel. `load_cost` is what a load of a thread costs in multiply-adds. `threads` are resident on the
     whole device. `kind` is how its code is written: for GPUs, for processors as vectors, or in assembly.
+    `loads_ahead`: its compiler was seen to fill registers that are free with what a loop's body loads.
     `chip` and `source` say whose rates these are and where the facts come from.
     """
 
@@ -47,6 +48,7 @@ class ComputeMachine:
     load_cost: float
     chip: str
     source: str
+    loads_ahead: bool = False
 
     def __post_init__(self) -> None:
         for name in ("lanes", "width", "registers", "storage_row", "group", "threads"):
