@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +11,7 @@ from engine_models import Images
 
 import regweave
 from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, unsupported_reason
+from regweave.devices.onnxruntime.sized import Pool
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
@@ -269,3 +272,32 @@ def test_fusing_a_model_with_a_region_keeps_its_results(run):
     x = image(1, 3, 64, 96)
     np.testing.assert_allclose(fused.run({"x": x})["y"], run(proto, {"x": x})[0], rtol=1e-4, atol=1e-4)
     assert fused.report.whole.speedup > 0
+
+
+def test_many_sizes_share_memory_and_calls_at_once_do_not(run):
+    """Sizes of one session take turns in memory; a call that finds it taken gets some of its own."""
+    proto = stem()
+    session = opened(proto)
+    inputs = [image(1, 3, 8 + 4 * index, 16) for index in range(12)]
+    expected = [run(proto, {"x": x})[0] for x in inputs]
+
+    def repeatedly(start: int) -> None:
+        for turn in range(30):
+            index = (start + turn) % len(inputs)
+            found = session.run(None, {"x": inputs[index]})[0]
+            np.testing.assert_allclose(found, expected[index], rtol=1e-4, atol=1e-4)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(repeatedly, start) for start in range(4)]:
+            done.result()
+
+
+def test_slots_of_a_pool_serve_what_fits():
+    pool = Pool()
+    first = pool.slot(1000)
+    assert pool.slot(10) is first
+    second = pool.slot(1001)
+    assert second is not first
+    assert pool.slot(1500) is second
+    assert pool.slot(1000) is first
+    assert first.memory % 64 == second.memory % 64 == 0

@@ -60,7 +60,7 @@ MOST_IMAGES = 8
 """Inputs of an operator that is prepared by size."""
 
 OUTPUT_PLACE, WORK_PLACE = MOST_IMAGES, MOST_IMAGES + 1
-"""Where a step's addresses count from, beside the inputs: the output, the operator's own memory."""
+"""Where a step's addresses count from, beside the inputs: the output, the memory for a call."""
 
 
 class Patch(ctypes.Structure):
@@ -79,7 +79,7 @@ class StepBlock(ctypes.Structure):
         ("arguments", Pointer),
         ("arguments_size", Size),
         ("parts", Size),
-        ("flags_size", Size),  # of all parts; they start the operator's own memory
+        ("flags_size", Size),  # of all parts; they start the memory for a call
         ("patches", Pointer),
         ("patch_count", Size),
     )
@@ -93,7 +93,7 @@ class ImageSize(ctypes.Structure):
         ("out_dims", ctypes.c_int64 * RANK),
         ("first", Pointer),  # a StepBlock; null where the result is empty
         ("memory_size", Size),
-        ("slot", ScratchSlot),  # memory of its own, for one call at a time
+        ("slot", Pointer),  # a ScratchSlot that is large enough, for one call at a time
     )
 
 

@@ -391,8 +391,6 @@ _NUMBERS = {
     "MOST_DIMENSIONS": MOST_DIMENSIONS,
     "INVALID_ARGUMENT": 2,
     "RANK": RANK,
-    "FREE": offset("slot", ImageSize) + ScratchSlot.taken.offset,
-    "OWN_MEMORY": offset("slot", ImageSize) + ScratchSlot.memory.offset,
     "OUT_DIMS": offset("out_dims", ImageSize),
     "IMAGE": 8 * RANK,
     "IMAGES": _FRAME["images"],

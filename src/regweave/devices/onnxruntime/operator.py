@@ -27,7 +27,7 @@ from regweave.devices.onnxruntime.blocks import (
 )
 from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
 from regweave.devices.onnxruntime.interface import VERSION, Interface
-from regweave.devices.onnxruntime.sized import SizedOperator, Sizes
+from regweave.devices.onnxruntime.sized import Pool, SizedOperator, Sizes
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,15 @@ def operator_block(
     interface: Interface,
     memory: int,
     slots: ctypes.Array[ScratchSlot],
+    pool: Pool,
 ) -> OperatorBlock:
     """The memory of `operator`; it keeps alive all that it points to.
 
-    `memory` is onnxruntime's name for ordinary memory, `slots` the session's scratch.
+    `memory` is onnxruntime's name for ordinary memory, `slots` the session's scratch, `pool` that of the
+    operators that are prepared by size.
     """
     if isinstance(operator, SizedOperator):
-        return _sized_block(operator, interface, memory)
+        return _sized_block(operator, interface, memory, pool)
     assert 1 + len(operator.extras) <= MOST_INPUTS, "the engine never plans so many inputs"
     assert len(operator.output) <= MOST_DIMENSIONS, "the engine never plans so many dimensions"
     block, texts = _common_block(operator.name, _shape_words(operator), interface, memory)
@@ -148,14 +150,14 @@ def operator_block(
     return block
 
 
-def _sized_block(operator: SizedOperator, interface: Interface, memory: int) -> OperatorBlock:
+def _sized_block(operator: SizedOperator, interface: Interface, memory: int, pool: Pool) -> OperatorBlock:
     images = ", ".join(f"[batch, {count}, height, width]" for count in operator.channels)
     words = f"regweave {operator.name}: not all inputs are images; expected {images}"
     assert len(operator.channels) <= MOST_IMAGES, "the engine never plans so many inputs"
     block, texts = _common_block(operator.name, words, interface, memory)
     block.table.KernelComputeV2 = glue()("rw_convolve")
     block.inputs, block.arguments_size = len(operator.channels), operator.arguments_size
-    block.alive = (operator, texts, Sizes(operator, block))
+    block.alive = (operator, texts, Sizes(operator, block, pool))
     return block
 
 

@@ -28,7 +28,7 @@ from regweave.devices.onnxruntime.blocks import OperatorBlock, ScratchSlot
 from regweave.devices.onnxruntime.interface import VERSION, Interface, Pointer
 from regweave.devices.onnxruntime.operator import NativeOperator, operator_block
 from regweave.devices.onnxruntime.shared_object import shared_object, slot_name
-from regweave.devices.onnxruntime.sized import SizedOperator
+from regweave.devices.onnxruntime.sized import Pool, SizedOperator
 from regweave.errors import DeviceError, RegweaveError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Domain:
         """Create the blocks and add them to the session options at address `options`."""
         check, function = interface.check, interface.function
         self._interface = interface
-        memory, slots = _memory(interface), self._scratch_slots()
+        memory, slots, pool = _memory(interface), self._scratch_slots(), Pool()
         check(function("CreateCustomOpDomain")(DOMAIN.encode(), ctypes.byref(self._handle)))
         for operator in self.operators:
-            block = operator_block(operator, interface, memory, slots)
+            block = operator_block(operator, interface, memory, slots, pool)
             self.blocks.append(block)
             check(function("CustomOpDomain_Add")(self._handle, ctypes.addressof(block)))
         check(function("AddCustomOpDomain")(options, self._handle))
@@ -71,7 +71,7 @@ class Domain:
         sizes = (
             operator.scratch * operator.parts
             for operator in self.operators
-            if isinstance(operator, NativeOperator)  # the others have their own
+            if isinstance(operator, NativeOperator)  # the others share a pool
         )
         size = max(sizes, default=0)
         slots = (ScratchSlot * SLOTS)()

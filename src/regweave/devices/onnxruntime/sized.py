@@ -4,14 +4,14 @@
 
 onnxruntime's call finds the shapes of its inputs among those prepared before, without Python. For new ones it
 asks `prepare`, once, and keeps the answer as long as the operator lives. What is prepared is a list of steps,
-each a kernel whose addresses are counted from an input, from the output or from memory of the operator's own:
+each a kernel whose addresses are counted from an input, from the output or from memory for the call:
 
     pool       input 0        -> memory + 0         a region of a network: what one step writes the next
     convolve   input 1        -> memory + 9830400   one reads, side by side where it is concatenated
     convolve   memory + 0     -> output
 
-A kernel may leave word that its result is not to be used, a NaN in its part's flags, which start the
-operator's own memory: then the step's `fallback` runs.
+A kernel may leave word that its result is not to be used, a NaN in its part's flags, which start that memory:
+then the step's `fallback` runs.
 """
 
 from __future__ import annotations
@@ -82,12 +82,38 @@ class SizedOperator:
     keep: tuple[Any, ...] = ()
 
 
+class Pool:
+    """Memory that the operators of a session take turns in: what one leaves in the cache is the next one's.
+
+    A slot that is too small stays for those that it serves; the next one is half as large again at least, so
+    that all together are not much more than the largest.
+    """
+
+    def __init__(self) -> None:
+        self._slots: list[tuple[int, ScratchSlot, Any]] = []
+        self._lock = threading.Lock()
+
+    def slot(self, size: int) -> ScratchSlot:
+        """A slot of at least `size` bytes."""
+        with self._lock:
+            for capacity, slot, _ in self._slots:
+                if capacity >= size:
+                    return slot
+            largest = max((capacity for capacity, _, _ in self._slots), default=0)
+            capacity = max(size, largest + largest // 2)
+            memory = ctypes.create_string_buffer(capacity + LINE)
+            slot = ScratchSlot(0, -(-ctypes.addressof(memory) // LINE) * LINE)
+            self._slots.append((capacity, slot, memory))
+            return slot
+
+
 @dataclass(eq=False)
 class Sizes:
     """The sizes that one operator is prepared for, and the callback that prepares further ones."""
 
     operator: SizedOperator
     block: OperatorBlock
+    pool: Pool
     table: Any = field(default_factory=lambda: (ctypes.c_void_p * MOST_SIZES)())
     _alive: list[Any] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.Lock)
@@ -129,9 +155,9 @@ class Sizes:
         for step in reversed(prepared.steps):
             following = self._step(step, following)
         size.first, size.memory_size = _address(following), prepared.memory
-        memory = ctypes.create_string_buffer(prepared.memory + LINE)
-        size.slot = ScratchSlot(0, -(-ctypes.addressof(memory) // LINE) * LINE)
-        size.alive = (prepared, memory, following)
+        slot = self.pool.slot(prepared.memory)
+        size.slot = ctypes.addressof(slot)
+        size.alive = (prepared, slot, following)
         return size
 
     def _step(self, step: Step, following: StepBlock | None) -> StepBlock:

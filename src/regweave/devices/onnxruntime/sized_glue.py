@@ -1,7 +1,7 @@
 """The native side of operators that are prepared by size, in the notation of `glue`.
 
 find the inputs' shapes among those prepared; for new ones call `prepare`      r14: the ImageSize
-output and the operator's own memory
+output, and memory that the session's operators share
 for each step: addresses into a copy of its arguments; run; look at the flags  r14: the StepBlock
 """
 
@@ -73,14 +73,14 @@ rw_found:
 """
 
 _MEMORY = """
-    movq  $0, =slot                       # this size's own memory, or onnxruntime's where that is in use
+    movq  $0, =slot                       # the slot's memory, or onnxruntime's where that is in use
     movl  $1, %ecx
     xorl  %eax, %eax
-    lock cmpxchgq %rcx, FREE(%r14)
+    movq  &slot, %rdx
+    lock cmpxchgq %rcx, (%rdx)
     jne   rw_none
-    leaq  FREE(%r14), %rax
-    movq  %rax, =slot
-    movq  OWN_MEMORY(%r14), %rax
+    movq  %rdx, =slot
+    movq  SLOT_MEMORY(%rdx), %rax
     jmp   rw_aligned
 rw_none:
     movq  &memory_size, %rdx
