@@ -179,7 +179,7 @@ def test_patches():
     np.testing.assert_array_equal(rows[1, 3], image[2:5, 6:8].ravel())
     with pytest.raises(InputError, match=r"the image is 9 x 8 .*at least a patch, 9 x 9"):
         regweave.patches(image, 9)
-    with pytest.raises(InputError, match="patches of 0 x 1"):
+    with pytest.raises(InputError, match="a size of 0"):
         regweave.patches(image, (0, 1))
     with pytest.raises(InputError, match="a stride of 0"):
         regweave.patches(image, 2, stride=0)

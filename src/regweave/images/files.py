@@ -33,6 +33,7 @@ from regweave.images.packages import optional_module
 from regweave.images.targets import check_holds, check_target, fitting_profile, keeps_alpha
 from regweave.values import frozen
 
+_TYPES = (np.uint8, np.uint16, np.float32)
 _JPEG_QUALITY = 95
 _ORIENTATION, _PHOTOMETRIC, _SAMPLE_FORMAT = 0x0112, 262, 339
 _WHITE_IS_ZERO, _SIGNED = 0, 2
@@ -55,9 +56,11 @@ class Picture:
     profile: bytes | None = None
 
     def __post_init__(self) -> None:
-        if self.pixels.ndim != 3 or self.pixels.shape[2] not in (1, 3):
+        shape, kind = np.shape(self.pixels), getattr(self.pixels, "dtype", None)
+        if len(shape) != 3 or shape[2] not in (1, 3) or 0 in shape or kind not in _TYPES:
             raise InputError(
-                f"pixels of shape {list(self.pixels.shape)}", expected="[height, width, 1 or 3 channels]"
+                f"pixels of shape {list(shape)} and type {kind}",
+                expected="[height, width, 1 or 3 channels] of uint8, uint16 or float32",
             )
         if self.alpha is not None and self.alpha.shape != self.pixels.shape[:2]:
             raise InputError(f"alpha of shape {list(self.alpha.shape)} for {self.pixels.shape[:2]} pixels")

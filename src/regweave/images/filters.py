@@ -24,6 +24,7 @@ from regweave.images.conversion import to_image, to_planes
 from regweave.images.memory import room
 from regweave.images.operations import read_matrix
 from regweave.images.product import Progress
+from regweave.images.taking import check_out, whole_number
 from regweave.values import frozen
 
 #: How an image goes on beyond its edges.
@@ -44,6 +45,15 @@ class ImageFilter:
     name: str
     kernels: np.ndarray
     magnitude: bool = False
+
+    def __post_init__(self) -> None:
+        shape, kind = np.shape(self.kernels), getattr(self.kernels, "dtype", None)
+        if kind != np.float32 or len(shape) != 3 or 0 in shape or max(shape[1:]) > _MOST_SIDE:
+            raise InputError(
+                f"kernels of shape {list(shape)} and type {kind}",
+                where=self.name,
+                expected=f"[n, height, width] of float32, at most {_MOST_SIDE} x {_MOST_SIDE}",
+            )
 
     def combine(self, responses: np.ndarray) -> np.ndarray:
         """Responses [channels, n, height, width], which are overwritten, to [channels, height, width]."""
@@ -129,8 +139,7 @@ def image_filter(name: str | Path) -> ImageFilter:
 
 def filtered_shape(shape: Sequence[int], stride: int) -> tuple[int, int, int]:
     """The shape of a filtered image. InputError for a stride that is none."""
-    if stride < 1:
-        raise InputError(f"a stride of {stride}", where="stride", expected="1 or more")
+    stride = whole_number(stride, "stride")
     return -(-shape[0] // stride), -(-shape[1] // stride), shape[2]
 
 
@@ -154,16 +163,18 @@ def filter_image(
         raise InputError(
             f"unknown border {border!r}", expected=", ".join(BORDERS), nearest=nearest_names(border, BORDERS)
         )
+    image = image if isinstance(image, np.ndarray) else np.asarray(image)
     if image.ndim != 3 or 0 in image.shape or image.dtype not in (np.uint8, np.uint16, np.float32):
         raise InputError(
             f"an image of shape {list(image.shape)} and type {image.dtype}",
             expected="[height, width, channels] of uint8, uint16 or float32",
         )
     shape = rows, columns, channels = filtered_shape(image.shape, stride)
+    stride = int(stride)
     if out is None:
         out = room(shape, image.dtype, fix="give an `out` that lies in a file, or a larger stride")
-    elif out.shape != shape or out.dtype != image.dtype:
-        raise InputError(f"out has the shape {list(out.shape)}", expected=f"{list(shape)} of {image.dtype}")
+    else:
+        check_out(out, shape, image.dtype, image)
     count, high, wide = chosen.kernels.shape
     workers = thread_count(threads)
     layer = Conv2d(chosen.kernels[:, None], stride=stride, threads=threads)

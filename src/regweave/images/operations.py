@@ -22,6 +22,7 @@ import numpy as np
 
 from regweave.errors import InputError, nearest_names
 from regweave.files import read_file
+from regweave.images.taking import whole_number
 from regweave.values import frozen
 
 _MOST_TEXT = 1 << 20
@@ -111,6 +112,9 @@ def principal_matrix(rows: np.ndarray, count: int | None = None) -> np.ndarray:
     is positive. Of many rows a million are looked at, evenly spread; those with elements that are no finite
     numbers are left out. InputError if no others are there.
     """
+    if rows.ndim < 1 or 0 in rows.shape:
+        raise InputError(f"the shape is {list(rows.shape)}", where="rows", expected="[..., channels]")
+    count = rows.shape[-1] if count is None else whole_number(count, "count")
     flat = rows.reshape(-1, rows.shape[-1])
     sample = flat[:: max(1, len(flat) // _SAMPLE)].astype(np.float64)
     sample = sample[np.isfinite(sample).all(axis=1)]

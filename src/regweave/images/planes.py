@@ -20,7 +20,8 @@ _GAP = 4
 
 def show_planes(responses: np.ndarray) -> np.ndarray:
     """Responses [height, width, N] as N pictures [N, height, width] of 8 bits."""
-    if responses.ndim != 3:
+    responses = np.asarray(responses)
+    if responses.ndim != 3 or 0 in responses.shape:
         raise InputError(f"the shape is {list(responses.shape)}", expected="[height, width, planes]")
     shown = np.empty((responses.shape[2], *responses.shape[:2]), np.uint8)
     for n in range(len(shown)):
@@ -34,6 +35,8 @@ def show_planes(responses: np.ndarray) -> np.ndarray:
 
 def contact_sheet(planes: np.ndarray) -> np.ndarray:
     """N pictures [N, height, width] side by side in about as many rows as columns, white lines between."""
+    if planes.ndim != 3 or 0 in planes.shape:
+        raise InputError(f"the shape is {list(planes.shape)}", expected="[planes, height, width]")
     count, height, width = planes.shape
     columns = min(count, max(1, round(math.sqrt(count * height / width))))
     rows = -(-count // columns)

@@ -23,6 +23,7 @@ import numpy as np
 
 from regweave.errors import InputError, nearest_names
 from regweave.images.memory import room
+from regweave.images.taking import check_out, real_matrix
 from regweave.values import frozen
 
 #: Where an image product can run, and the types that the products may be formed in.
@@ -74,14 +75,10 @@ def image_gemm(
     shape = (*pixels.shape[:-1], len(factors))
     if out is None:
         out = room(shape, wanted, fix="multiply a part of the image at a time")
-    elif out.shape != shape or out.dtype != wanted or not out.flags.c_contiguous:
-        raise InputError(
-            f"out has the shape {list(out.shape)} and type {out.dtype}",
-            where="out",
-            expected=f"a contiguous array {list(shape)} of {wanted}",
-        )
-    elif np.may_share_memory(out, pixels):
-        raise InputError("out lies in the image's memory", where="out", expected="an array of its own")
+    else:
+        check_out(out, shape, wanted, pixels)
+        if not out.flags.c_contiguous:
+            raise InputError("out has gaps, or another order", where="out", expected="a contiguous array")
     rows, results = np.ascontiguousarray(pixels).reshape(-1, pixels.shape[-1]), out.reshape(-1, len(factors))
     _check(machine, MACHINES, "machine")
     _check(precision, PRECISIONS, "precision")
@@ -92,6 +89,8 @@ def image_gemm(
             expected="a u8 image",
             fix="give precision='f32' or 'f16', or convert the image",
         )
+    if precision == "i8" and not np.isfinite(factors).all():
+        raise InputError("not all elements are finite numbers", where="matrix")
     if machine == "cpu":
         from regweave.images.native import multiply
 
@@ -105,7 +104,7 @@ def image_gemm(
 
 def _take(image: Any, matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Pixels [..., K], factors [N, K] and constants [N] or None, both f32."""
-    factors = np.asarray(matrix, dtype=np.float32)
+    factors = real_matrix(matrix, "matrix")
     if factors.ndim == 1:
         factors = factors[None]
     if factors.ndim != 2 or 0 in factors.shape:

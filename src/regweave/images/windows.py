@@ -18,6 +18,7 @@ import numpy as np
 from regweave.errors import InputError
 from regweave.images.memory import room
 from regweave.images.product import ImageProduct, Progress, image_gemm
+from regweave.images.taking import real_matrix, whole_number
 
 #: Elements of the patches that are made at a time.
 _BAND = 1 << 22
@@ -31,8 +32,7 @@ def patches(image: Any, size: int | Sequence[int], stride: int = 1) -> np.ndarra
     """
     pixels = _channels(image)
     high, wide = _size(size)
-    if stride < 1:
-        raise InputError(f"a stride of {stride}", where="stride", expected="1 or more")
+    stride = whole_number(stride, "stride")
     if pixels.shape[0] < high or pixels.shape[1] < wide:
         raise InputError(
             f"the image is {pixels.shape[0]} x {pixels.shape[1]}",
@@ -60,7 +60,7 @@ def filter_bank(
     A filter is not flipped; its middle (of an even size: the pixel right and below it) is on the pixel.
     Machine, precision, errors: as of `image_gemm`.
     """
-    pixels, filters = _channels(image), np.asarray(bank, dtype=np.float32)
+    pixels, filters = _channels(image), real_matrix(bank, "bank")
     if filters.ndim not in (3, 4) or 0 in filters.shape:
         raise InputError(
             f"the shape is {list(filters.shape)}",
@@ -77,8 +77,7 @@ def filter_bank(
             expected="equal numbers, or filters without channels",
         )
     count, high, wide, _ = filters.shape
-    if stride < 1:
-        raise InputError(f"a stride of {stride}", where="stride", expected="1 or more")
+    stride = whole_number(stride, "stride")
     matrix = filters.reshape(count, -1)
     rows, columns = (-(-side // stride) for side in pixels.shape[:2])
     found = room((rows, columns, count), np.float32, fix="take a larger stride, or a part of the image")
@@ -116,7 +115,8 @@ def _channels(image: Any) -> np.ndarray:
 
 
 def _size(size: int | Sequence[int]) -> tuple[int, int]:
-    high, wide = (size, size) if isinstance(size, int) else size
-    if min(high, wide) < 1:
-        raise InputError(f"patches of {high} x {wide}", where="size", expected="1 or more")
+    sides = (size, size) if np.ndim(size) == 0 else tuple(size)  # type: ignore[arg-type]
+    if len(sides) != 2:
+        raise InputError(f"a size of {len(sides)} numbers", where="size", expected="one, or height and width")
+    high, wide = (whole_number(side, "size") for side in sides)
     return high, wide
