@@ -76,6 +76,9 @@ def test_version(capfd):
         ["bench", "convs"],
         ["rearrange", "mma.m16n8k8.tf32:C"],
         ["doctor", "surplus"],
+        ["bench", "gemm", "--threads", "1.5"],
+        ["filter", "photo.png", "--kernel", "box3", "-o", "out.png", "--threads", "2.0"],
+        ["layout", "mma.m16n8k8.tf32:C", "--where", "9", "2.5"],
     ],
 )
 def test_wrong_words_are_bad_input(words, capfd):

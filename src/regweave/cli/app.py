@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token, convert
 
 from regweave import __version__
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
@@ -157,7 +158,7 @@ def build_app() -> App:
         print_error=False,
         suppress_keyboard_interrupt=False,
         console=PipeConsole(),
-        default_parameter=Parameter(negative="", show_default=_worth_showing),
+        default_parameter=Parameter(negative="", show_default=_worth_showing, converter=_converted),
     )
     for verb, (summary, examples) in VERBS.items():
         app.command(f"regweave.cli.{verb}:{verb}_command", name=verb, help=summary, help_epilogue=examples)
@@ -167,6 +168,17 @@ def build_app() -> App:
 
 def _worth_showing(default: object) -> str | None:
     return None if default in (False, None, ()) else str(default)
+
+
+def _converted(kind: Any, tokens: Sequence[Token]) -> Any:
+    """As cyclopts converts, but that `--stride 1.5` is no whole number; it would round it."""
+
+    def single(one: Any, word: str) -> Any:
+        if one is int and "." in word:
+            raise ValueError(f"{word} is not a whole number")
+        return convert(one, (word,))
+
+    return convert(kind, tokens, single)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
