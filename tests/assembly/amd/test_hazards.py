@@ -289,6 +289,11 @@ def test_a_wait_that_the_author_forgot_is_an_error_with_both_lines():
          "v_mfma_f64_4x4x4f64 v[8:9], v[2:3], v[2:3], 0\nds_write_b32 v1, v4", "ds_write_b32", 1),
         (GFX90A, SETUP + "v_mov_b32 v5, 0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 0\ns_nop 7\nv_mov_b32 v4, 0\n"
          "v_mfma_f64_4x4x4f64 v[8:9], v[2:3], v[2:3], 0\nds_write_b32 v1, v5", "ds_write_b32", 0),
+        # packed: what LLVM takes for a shifted result
+        (GFX942, SETUP + "v_pk_mul_f16 v4, v1, v1\nv_pk_add_f16 v5, v4, v4", "v_pk_add_f16", 1),
+        (GFX942, SETUP + "v_pk_mul_f16 v4, v1, v1 op_sel_hi:[0,1]\nv_pk_add_f16 v5, v4, v4", "v_pk_add", 0),
+        (GFX942, SETUP + "v_fma_mix_f32 v4, v1, v1, v1\nv_add_f32 v5, v4, v4", "v_add_f32", 0),
+        (GFX90A, SETUP + "v_pk_mul_f16 v4, v1, v1\nv_pk_add_f16 v5, v4, v4", "v_pk_add_f16", 0),
         # a whole register through SDWA
         (GFX942, SETUP + "v_mov_b32_sdwa v4, v1 dst_sel:DWORD src0_sel:BYTE_0\nv_mov_b32 v5, v4",
          "v_mov_b32 v5, v4", 0),

@@ -29,6 +29,8 @@ _WORDS = {"v": "a vector register", "s": "a scalar register", "a": "an accumulat
 _OPEN_ENDED = ("row_shl", "row_shr", "wave_shl", "wave_shr", "row_bcast", "row_newbcast")
 _DPP = (*_OPEN_ENDED, "quad_perm", "row_ror", "row_mirror", "row_half_mirror", "wave_rol", "wave_ror")
 _PACKED = re.compile(r"v_pk_(\w+_f32|mov_b32)\Z")
+#: Instructions that choose halves of their sources by op_sel_hi.
+_HALVED = ("v_pk_", "v_fma_mix", "v_dot2_")
 _LATE = ("scalar_memory", "shared", "global", "flat", "buffer")
 _BITS = re.compile(r"\[[01](,[01])*\]\Z")
 _INLINE = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"}
@@ -79,10 +81,14 @@ class Shape:
 
     @property
     def partial(self) -> bool:
-        """Whether it may write a part of its result's register only."""
-        halves = any(word.startswith("op_sel:") for word in self.modifiers)
-        selected = any(word.startswith("dst_sel:") and word != "dst_sel:DWORD" for word in self.modifiers)
-        return selected or (halves and not self.instruction.name.startswith("v_pk_"))
+        """Whether LLVM takes it for one that shifts its result's bits: it may write a part of the register,
+        or is packed and takes the high half of its result from the high half of its first source."""
+        name, words = self.instruction.name, self.modifiers
+        if name.startswith(_HALVED):
+            high = next((word for word in words if word.startswith("op_sel_hi:")), None)
+            return high.startswith("op_sel_hi:[1") if high else "_mix" not in name
+        selected = any(word.startswith("dst_sel:") and word != "dst_sel:DWORD" for word in words)
+        return selected or any(word.startswith("op_sel:") for word in words)
 
 
 @frozen
