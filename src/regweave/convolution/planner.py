@@ -26,8 +26,8 @@ SHARE, LARGE = 0.02, 1 << 20
 _MOST_ROWS, _MOST_FILTERS = 16, 16
 #: Registers for three addresses of 64 bits, an index and a count.
 _ADDRESSES = 8
-#: More of them, beside two for each image row, where a compiler loads ahead.
-_AHEAD = 6
+#: More of them, beside two for each image row, where a compiler loads ahead: what it was seen to take.
+_AHEAD = 20
 #: What a prediction cannot tell apart.
 _AS_CHEAP = 1.02
 #: Alternatives that are told of.
