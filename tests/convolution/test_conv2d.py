@@ -256,6 +256,51 @@ def test_threads_do_not_change_the_bits():
     np.testing.assert_array_equal(one, conv2d(x, w, padding=1, threads=3))
 
 
+@pytest.mark.parametrize("isa", ALL)
+@pytest.mark.parametrize("order", ["nchw", "nhwc"])
+def test_five_by_five_at_35(order, isa):
+    checked((1, 48, 35, 35), (64, 48, 5, 5), isa=isa, order=order, padding=2)
+
+
+def patches(layer, x, w, y, places):
+    """Whether results at these places are those of windows taken out by themselves, in float64."""
+    kernel, pads = w.shape[2:], layer.convolution(x.shape).pads[:2]
+    for row, column in places:
+        window = np.zeros((x.shape[1], *kernel))
+        first = row - pads[0], column - pads[1]
+        rows, columns = (
+            range(max(0, at), min(size, at + k))
+            for at, size, k in zip(first, x.shape[2:], kernel, strict=True)
+        )
+        inside = x[0, :, rows.start : rows.stop, columns.start : columns.stop]
+        top, left = rows.start - first[0], columns.start - first[1]
+        window[:, top : top + len(rows), left : left + len(columns)] = inside
+        exact = (w.astype(np.float64) * window).sum(axis=(1, 2, 3))
+        bound = (np.abs(w) * np.abs(window)).sum(axis=(1, 2, 3)) * 3e-6 + 1e-6
+        assert (np.abs(y[0, :, row, column] - exact) <= bound).all(), (row, column)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "weights"),
+    [
+        ((1, 1, 8192, 8192), (1, 1, 5, 5)),
+        ((1, 1, 8192, 8192), (4, 1, 3, 3)),
+        ((1, 3, 4096, 8192), (8, 3, 3, 3)),
+        ((1, 1, 4222, 4222), (1, 1, 127, 127)),
+    ],
+)
+def test_huge_images_and_kernels_take_little_memory(shape, weights):
+    x, w = image_of(shape), image_of(weights, 1) / np.float32(weights[-1])
+    layer = Conv2d(w, padding="same_upper", threads=2)
+    y = layer(x)
+    random, corner = np.random.default_rng(0), (shape[2] - 1, shape[3] - 1)
+    places = [(0, 0), corner, *zip(*(random.integers(0, size, 60) for size in shape[2:]), strict=True)]
+    patches(layer, x, w, y, places)
+    for native, _ in layer._native.values():
+        assert native.parts * native.template(np.zeros(1)).scratch_bytes <= 0.02 * x.nbytes
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_single_taps_of_images_whose_rows_follow_one_another_and_of_others(isa):
     """Rows that follow one another are taken as one; threads share it, and the bits stay."""

@@ -355,6 +355,12 @@ def strip_limit(c: Convolution) -> int:
     return min(most, int(_SHARE * 4 * c.channels * places)) if places >= _LARGE else most
 
 
+def most_parts(c: Convolution, machine: VectorMachine, choice: Choice, threads: int) -> int:
+    """Parts that the work may be divided in: as many as strips have memory for, and one for each thread."""
+    room = strip_limit(c) // max(1, scratch_bytes(c, machine, choice))
+    return max(threads, room // threads * threads)
+
+
 def _budget(c: Convolution) -> int:
     """Bytes that a strip may take."""
     return strip_limit(c) // _SHARERS

@@ -19,7 +19,7 @@ import numpy as np
 from regweave.cascades.arrays import aligned_bytes
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
-from regweave.convolution.choice import Choice, lines_of, scratch_bytes, strip_lines
+from regweave.convolution.choice import Choice, lines_of, most_parts, scratch_bytes, strip_lines
 from regweave.convolution.tables import make_tables, tile_table
 from regweave.devices import cpu
 from regweave.kernels.convolution import ConvArguments, ConvTile
@@ -107,6 +107,7 @@ class NativeConvolution:
         self._tiles = tile_table(choice, taps, y_strides[1])
         bands = -(-c.vertical.outputs // choice.band_rows)
         units = c.batch * c.groups * bands * len(tables.strips)
+        units = min(units, most_parts(c, machine, choice, threads))
         self.parts = job_parts(2.0 * c.products, threads, units)
         row = tables.plane_bytes * tables.planes
         #: bytes of a part's strip

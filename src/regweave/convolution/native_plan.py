@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regweave.convolution.choice import FORMS, Choice, choose, scratch_bytes, strip_limit
+from regweave.convolution.choice import FORMS, Choice, choose, most_parts, scratch_bytes, strip_limit
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError
 from regweave.machines.compute import ComputeMachine
@@ -19,8 +19,9 @@ from regweave.machines.x86 import AVX2, AVX512, VectorMachine
 from regweave.operators import Convolution
 
 _VECTORS = {machine.name: machine for machine in (AVX512, AVX2)}
-#: Of the arithmetic, what tiles reach; two threads, as the device's rates are those of two.
-_REACHED, _THREADS = 0.85, 2
+#: Of the arithmetic, what tiles reach; two threads, as the device's rates are those of two; parts of the
+#: work, each with memory of its own, where that is little.
+_REACHED, _THREADS, _PARTS = 0.85, 2, 8
 #: Results of this size and more pass the caches.
 _STREAMED = 8 << 20
 
@@ -87,7 +88,8 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
         tile.out_rows,
         0.0,
         "",
-        own_workspace=_THREADS * scratch_bytes(c, vectors, choice),
+        own_workspace=min(_PARTS, most_parts(c, vectors, choice, _THREADS))
+        * scratch_bytes(c, vectors, choice),
     )
     arithmetic = plan.flops * _work(choice) / (machine.gflops * 1e6 * _REACHED)
     memory = plan.bytes / (machine.gb_per_s * 1e6)
