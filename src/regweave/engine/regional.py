@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from regweave.convolution import Conv2d
+from regweave.convolution import Conv2d, DenseConvolution
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, SizedOperator, Step
 from regweave.engine.banded import banded
 from regweave.engine.preparing import Shape, convolution_layer, convolution_step, planes_step, room_of
@@ -42,49 +42,49 @@ def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> Sized
     """A region. Errors: UnsupportedError where a member has no kernel."""
     region = piece.region
     assert region is not None, "the caller asks for regions only"
-    layers = {}
     for member in region.members:
-        if isinstance(member.work, Piece):
-            layers[member.output] = convolution_layer(member.work, machine, threads)
-        elif isinstance(member.work, (Repeat, Largest)) and not can_run(member.work, machine):
+        if isinstance(member.work, (Repeat, Largest)) and not can_run(member.work, machine):
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
+    layers: Layers = {}
 
     def prepare(*given: Shape) -> Prepared:
         plan = Plan(region, layers, given, machine, threads)
         return (banded(plan) or plan).prepared()
 
     size = max(ctypes.sizeof(ConvArguments), ctypes.sizeof(PlaneArguments))
-    return SizedOperator(piece.name, region.channels, size, prepare, keep=tuple(layers.values()))
+    return SizedOperator(piece.name, region.channels, size, prepare, keep=(layers,))
+
+
+Layers = dict[tuple[str, tuple[int, ...] | None], Conv2d]
+"""Convolutions with packed weights, by what they make and the padding in place of their own."""
 
 
 class Plan:
-    """A region for given shapes."""
+    """A region for given shapes. `layers` are filled as they are needed, and serve all sizes."""
 
     def __init__(
-        self,
-        region: Region,
-        layers: dict[str, Conv2d],
-        given: Sequence[Shape],
-        machine: VectorMachine,
-        threads: int,
+        self, region: Region, layers: Layers, given: Sequence[Shape], machine: VectorMachine, threads: int
     ) -> None:
-        self.region, self.machine, self.threads = region, machine, threads
+        self.region, self.layers, self.machine, self.threads = region, layers, machine, threads
         self.shapes = region.shapes(given)
         self.where, self.copies = spots(region, self.shapes)
-        self.dense = {
-            member.output: layers[member.output].dense(self.shapes[member.inputs[0]])
-            for member in region.members
-            if member.output in layers and 0 not in self.shapes[member.output]
-        }
-        self.strips, room = room_of(list(self.dense.values()))
-        self.offsets, size = placed(region, self.shapes, self.where, LINE)
-        self.start, self.memory = room, room + size
-        self._layers: dict[tuple[str, int, int], Conv2d] = {}
+        self.dense: dict[str, DenseConvolution] = {}
+        self.strips, self.start, self.offsets = 0, 0, {}
 
     def prepared(self) -> Prepared:
+        """One step after the other on whole images."""
         out_shape = self.shapes[self.region.output]
+        if 0 in out_shape:
+            return Prepared(out_shape, (), 0)
+        self.dense = {
+            member.output: self.layer(member).dense(self.shapes[member.inputs[0]])
+            for member in self.region.members
+            if isinstance(member.work, Piece)
+        }
+        self.strips, self.start = room_of(list(self.dense.values()))
+        self.offsets, size = placed(self.region, self.shapes, self.where, LINE)
         steps = [step for member in self.region.members for step in self._steps(member)]
-        return Prepared(out_shape, () if 0 in out_shape else tuple(steps), self.memory)
+        return Prepared(out_shape, tuple(steps), self.start + size)
 
     def _steps(self, member: Member) -> list[Step]:
         if isinstance(member.work, (Repeat, Largest)):
@@ -93,9 +93,7 @@ class Plan:
         if member.work == JOIN:
             copies = self.copies.get(member.output, ())
             return [self._planes(Repeat(), name, self._plane(name, spot)) for name, spot in copies]
-        dense = self.dense.get(member.output)
-        if dense is None:
-            return []
+        dense = self.dense[member.output]
         (x, x_pitch), (y, y_pitch) = self._place(member.inputs[0]), self._place(member.output)
         return [convolution_step(dense, x, y, self.strips, x_pitch, y_pitch)]
 
@@ -119,14 +117,15 @@ class Plan:
         y = to[0], 4 * prod(work.size(*self.shapes[source][2:])), to[2]
         return planes_step(work, self.shapes[source], self._plane(source), y, self.machine, self.threads)
 
-    def layer(self, member: Member, above: int, below: int) -> Conv2d:
-        """A member's convolution with other padding above and below."""
-        key = member.output, above, below
-        if key not in self._layers:
-            assert isinstance(member.work, Piece), "the caller asks for convolutions only"
-            assert member.work.window is not None, "the piece of a convolution has one"
+    def layer(self, member: Member, above: int | None = None, below: int = 0) -> Conv2d:
+        """A member's convolution, if `above` is given with other padding above and below."""
+        assert isinstance(member.work, Piece), "the caller asks for convolutions only"
+        assert member.work.window is not None, "the piece of a convolution has one"
+        padding = None
+        if above is not None:
             _, left, _, right = member.work.window.convolution(self.shapes[member.inputs[0]]).pads
-            self._layers[key] = convolution_layer(
-                member.work, self.machine, self.threads, (above, left, below, right)
-            )
-        return self._layers[key]
+            padding = (above, left, below, right)
+        key = member.output, padding
+        if key not in self.layers:
+            self.layers[key] = convolution_layer(member.work, self.machine, self.threads, padding)
+        return self.layers[key]
