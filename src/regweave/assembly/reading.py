@@ -39,6 +39,6 @@ def at_line(number: int, line: str) -> Iterator[None]:
 
 def check_label(name: str) -> str:
     """The name of a label; AssemblyError if it cannot be one."""
-    if not name.replace(".", "_").replace("$", "_").isidentifier() or not name.isascii():
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name, re.ASCII):
         raise AssemblyError(f"{name!r} cannot be a label", expected="letters, digits, underscores, dots")
     return name

@@ -21,6 +21,7 @@ with `waits="manual"`, checks) what the processor does not wait for by itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from regweave.assembly.amd.kernel_program import KernelProgram
 from regweave.assembly.amd.lines import Line, parse_line
 from regweave.assembly.amd.operands import Constraint, Decision
 from regweave.assembly.amd.parts import solve_parts, whole_variables
-from regweave.assembly.amd.recording import InstructionRecorder
+from regweave.assembly.amd.recording import InstructionRecorder, is_whole
 from regweave.assembly.flow import solve
 from regweave.assembly.reading import check_label
 from regweave.assembly.variables import Variable
@@ -63,28 +64,34 @@ class Kernel(InstructionRecorder):
         occupancy: int | None = None,
         waits: str = "insert",
     ) -> None:
-        if not (name.isidentifier() and name.isascii()):
+        if not isinstance(machine, GcnMachine):
+            raise InputError(f"machine {machine!r}", expected="GFX906, GFX90A, GFX942, or find_target(NAME)")
+        if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
             raise AssemblyError(
                 f"{name!r} cannot be a kernel's name", expected="letters, digits, underscores"
             )
+        if not (isinstance(workgroup, Sequence) and len(workgroup) == 3 and all(map(is_whole, workgroup))):
+            raise InputError(f"a workgroup of {workgroup!r}", expected="three whole numbers: x, y, z")
         x, y, z = workgroup
         if min(workgroup) < 1 or x * y * z > _MOST_THREADS:
             raise InputError(f"a workgroup of {x} x {y} x {z}", expected=f"1 to {_MOST_THREADS} work-items")
-        if not 0 <= lds_bytes <= machine.shared_bytes:
+        if not (is_whole(lds_bytes) and 0 <= lds_bytes <= machine.shared_bytes):
             raise InputError(f"{lds_bytes} bytes of LDS", expected=f"0 to {machine.shared_bytes}")
+        if occupancy is not None and not is_whole(occupancy):
+            raise InputError(f"occupancy {occupancy!r}", expected=f"1 to {machine.waves} waves per SIMD")
         if waits not in ("insert", "manual"):
             raise InputError(f"waits {waits!r}", expected='"insert" or "manual"')
         # the waves of a workgroup are on the four SIMDs at once, or it does not run at all
         least = -(-x * y * z // (4 * machine.lanes))
-        if occupancy is None and least > 1:
+        if least > 1 and (occupancy is None or 0 < occupancy < least):
             occupancy = least
-        super().__init__(_limited(machine, occupancy and max(occupancy, least)), machine, name)
+        super().__init__(_limited(machine, occupancy), machine, name)
         self.workgroup, self.lds_bytes, self.occupancy, self.waits = workgroup, lds_bytes, occupancy, waits
         self._fresh = 0
 
     def argument(self, name: str, kind: str = "pointer") -> int:
         """Add an argument of the kernel; its place in bytes, for `s_load_dword`."""
-        if kind not in ARGUMENTS or name in self.arguments or not name.isidentifier():
+        if kind not in ARGUMENTS or name in self.arguments or not str(name).isidentifier():
             raise AssemblyError(
                 f"argument {name!r} of kind {kind!r}",
                 where=self.name,
@@ -128,6 +135,8 @@ class Kernel(InstructionRecorder):
     def emit(self, name: str, *operands: Any, modifiers: str = "") -> None:
         """Add one instruction. Operands are variables, parts, names (registered, reserved, special, `off`,
         labels) and numbers; `modifiers` is the text behind them (`offset:16`)."""
+        if not (isinstance(name, str) and isinstance(modifiers, str)):
+            raise AssemblyError(f"{name!r} with {modifiers!r} is no instruction", where=self.name)
         texts = []
         for number, operand in enumerate(operands):
             texts.append(operand if isinstance(operand, str) else f"%{number}")
@@ -137,9 +146,17 @@ class Kernel(InstructionRecorder):
         """Add a template: one or more lines of assembly, with %0, %1, ... bound to `operands` and %name
         looked up. `constraints` (`0:v4 kernarg:s2=s0`) say what new variables and reserved keywords get;
         without them a new variable gets what the instruction takes there."""
+        if not isinstance(text, str):
+            raise AssemblyError(f"{text!r} is no template", where=self.name)
         demands = {}
         for word in constraints.split():
             constraint = Constraint.parse(word)
+            if constraint.register is None and int(constraint.target) >= len(operands):
+                raise AssemblyError(
+                    f"constraint {word!r} is about an operand that is not bound",
+                    where=self.name,
+                    expected=f"{len(operands)} operands",
+                )
             demands[constraint.target] = constraint
             if constraint.register is not None:
                 self._reserve(constraint)

@@ -56,6 +56,14 @@ class InstructionRecorder(Recorder):
     def _declare(
         self, variable: Variable, class_name: str, count: int, align: int, pin: str | None
     ) -> Variable:
+        if not (isinstance(variable.name, str) and variable.name):
+            raise AssemblyError(f"{variable.name!r} cannot be a variable's name", where=self.name)
+        if not (is_whole(count) and is_whole(align) and isinstance(pin, str | None)):
+            raise AssemblyError(
+                f"{variable.name!r} of {count!r} registers, aligned to {align!r}, pinned to {pin!r}",
+                where=self.name,
+                expected="whole numbers, and a register's name",
+            )
         if is_reserved(variable.name):
             raise AssemblyError(
                 f"{variable.name!r} is a register and cannot be a variable",
@@ -184,6 +192,8 @@ class InstructionRecorder(Recorder):
                 )
             value = operands[int(target)]
             if isinstance(value, Part):
+                if not (is_whole(value.first) and is_whole(value.count)):
+                    raise AssemblyError(f"{value!r} is no part", expected="whole numbers")
                 read = replace(read, first=value.first, stop=value.first + value.count)
                 value = value.variable
             if isinstance(value, Variable):
@@ -191,6 +201,8 @@ class InstructionRecorder(Recorder):
                 rule = "known" if value.kind else "new"
                 if not value.kind:
                     self._make_known(ways, number, total, value, demands.get(target))
+                elif target in demands:
+                    _check_demand(value, demands[target])
             elif isinstance(value, str):
                 return self._bind(ways, number, total, value, (), {}, own, True)
             else:
@@ -313,6 +325,21 @@ def _own_words(instruction: GcnInstruction, line: Line) -> tuple[tuple[str, ...]
     if shapes == {("x",)}:
         return ((everything,) if everything else ()), ""
     return line.operands, line.modifiers
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value counts something: an int of any kind, but no bool."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _check_demand(variable: Variable, demand: Constraint) -> None:
+    """AssemblyError if a constraint contradicts a variable that is known."""
+    if (demand.letter, demand.count) != (variable.register_class.letter, variable.count):
+        raise AssemblyError(
+            f"{variable.name!r} is {variable.register_class.letter}{variable.count} and the constraint says "
+            f"{demand.letter}{demand.count}",
+            fix="leave the constraint out: a known variable has its registers",
+        )
 
 
 def _whole(text: str) -> int:

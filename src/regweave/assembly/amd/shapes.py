@@ -160,6 +160,9 @@ def make_shape(
     for role, names in (("", reads), ("=", instruction.writes)):
         for name in names:
             places.append(Place(-1, role, -1, registers=SPECIAL[name]))
+    for given in bound:
+        if given.operand.kind == "number":
+            _check_number(instruction, given.operand.text)
     _check_constants(instruction, slots, bound)
     head = instruction.mnemonic + ending
     line = f"{head} {', '.join(texts)}".rstrip() + (f" {modifiers}" if modifiers else "")
@@ -303,6 +306,22 @@ def _check_constants(instruction: GcnInstruction, slots: Sequence[Slot], bound: 
             f"{instruction.name!r} reads {len(found)} scalar registers or literals",
             expected="one at most",
             fix="move one to a vector register first",
+        )
+
+
+def _check_number(instruction: GcnInstruction, text: str) -> None:
+    """AssemblyError for a number that is not in 32 bits, or a float that its type does not hold."""
+    try:
+        fits = -(1 << 31) <= int(text, 0) < 1 << 32
+    except ValueError:
+        if text.startswith("src_"):
+            return
+        most = 1.8e308 if "f64" in instruction.name else 3.4028236e38
+        fits = abs(float(text)) < most
+    if not fits:
+        raise AssemblyError(
+            f"{instruction.name!r} cannot hold the number {text}",
+            expected="32 bits, or a float that is finite",
         )
 
 
