@@ -160,7 +160,8 @@ def aligned_empty(shape: Sequence[int]) -> np.ndarray:
 def writable(out: Any, shape: Sequence[int]) -> np.ndarray:
     """The memory of `out`, of any strides.
 
-    Errors: InputError for a wrong shape or element type, and for memory that must not be written.
+    Errors: InputError for a wrong shape or element type, for memory that must not be written, and for
+    elements that share it.
     """
     array, _ = take(out, "out")
     if array.shape != tuple(shape):
@@ -169,7 +170,23 @@ def writable(out: Any, shape: Sequence[int]) -> np.ndarray:
         array = out.numpy()  # older DLPack cannot say "writable", so NumPy assumes the worst
     if not array.flags.writeable:
         raise InputError("the memory is read-only", where="out", expected="an array that may be written")
+    if _shares_elements(array):
+        raise InputError("elements share memory", where="out", expected="memory of its own for each element")
     return array
+
+
+def _shares_elements(array: np.ndarray) -> bool:
+    """Whether two elements may lie in the same place, which no slice, transpose or diagonal does."""
+    if array.flags.c_contiguous or array.size == 0:
+        return False
+    extent = array.itemsize
+    for stride, count in sorted(
+        (abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1
+    ):
+        if stride < extent:
+            return True
+        extent += stride * (count - 1)
+    return False
 
 
 def take_out(out: Any, shape: Sequence[int], inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:

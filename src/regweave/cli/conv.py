@@ -7,6 +7,7 @@ $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine opencl-cpu --emit
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -93,12 +94,12 @@ def conv_command(
 
 
 def _sizes(text: str, flag: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in text.lower().split("x"))
-    except ValueError:
+    words = text.lower().split("x")
+    if not all(re.fullmatch("-?[0-9]{1,30}", word) for word in words):  # int() takes 1_0, too
         raise InputError(
             f"{text!r} is no list of sizes", where=flag, expected="whole numbers parted by x, as 1x3x224x224"
-        ) from None
+        )
+    return tuple(map(int, words))
 
 
 def _one_or_more(text: str, flag: str, counts: tuple[int, ...]) -> int | tuple[int, ...]:

@@ -21,7 +21,7 @@ from regweave.cascades.arrays import aligned_bytes, aligned_empty, take, writabl
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
-from regweave.convolution.choice import untransformed
+from regweave.convolution.choice import FORMS, untransformed
 from regweave.convolution.portable import run_portable
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.machines.x86 import VectorMachine
@@ -98,7 +98,8 @@ class Conv2d:
         form: str | None = None,
         isa: str | None = None,
     ) -> None:
-        self.threads, self.machine, self.form = thread_count(threads), choose_machine(isa), form
+        self.threads, self.machine = thread_count(threads), choose_machine(isa)
+        self.form = None if form is None else _one_of(form, "form", FORMS)
         self.weights = np.array(take(weights, "weights")[0], order="C")
         if self.weights.ndim not in (3, 4):
             raise InputError(
@@ -107,7 +108,7 @@ class Conv2d:
                 expected="[filters, channels / groups, kernel height, kernel width], or without the height",
             )
         self.bias = None if bias is None else _bias(bias, len(self.weights))
-        self.order = _order(order)
+        self.order = _one_of(order.lower() if isinstance(order, str) else order, "order", ORDERS)
         self.epilogue = _epilogue(activation)
         self._settings = {
             "strides": stride,
@@ -279,7 +280,15 @@ def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     read what was stored.
     """
     size = 4 * prod(shape)
-    memory = aligned_bytes(size + _PAGE)
+    try:
+        memory = aligned_bytes(size + _PAGE)
+    except (MemoryError, ValueError):  # more than there is, or than can be counted
+        raise InputError(
+            f"a result of shape {list(shape)} takes {size / 1e9:.4g} GB",
+            where="x",
+            expected="a result that fits the memory",
+            fix="pad less, or convolve parts of the image",
+        ) from None
     start = (image.ctypes.data + _PAGE // 2 - memory.ctypes.data) % _PAGE & -_LINE
     return memory[start : start + size].view(np.float32).reshape(shape)
 
@@ -318,14 +327,13 @@ def _bias(bias: Any, filters: int) -> np.ndarray:
     return vector
 
 
-def _order(order: str) -> str:
-    word = order.lower() if isinstance(order, str) else order
-    if word not in ORDERS:
+def _one_of(word: Any, where: str, known: Sequence[str]) -> str:
+    if not isinstance(word, str) or word not in known:
         raise InputError(
-            f"unknown order {order!r}",
-            where="order",
-            expected=" or ".join(ORDERS),
-            nearest=nearest_names(str(word), ORDERS),
+            f"unknown {where} {word!r}",
+            where=where,
+            expected="one of " + ", ".join(known),
+            nearest=nearest_names(str(word), known),
         )
     return word
 

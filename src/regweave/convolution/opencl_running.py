@@ -158,3 +158,5 @@ def _check(array: np.ndarray, shape: tuple[int, ...], where: str) -> None:
     found = tuple(getattr(array, "shape", ()))
     if found != shape:
         raise InputError(f"the shape is {list(found)}", where=where, expected=str(list(shape)))
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"the elements are {array.dtype}", where=where, expected="real numbers")

@@ -9,6 +9,7 @@ What each takes is predicted by `convolution/costs.py`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -142,8 +143,11 @@ def _tamed(c: Convolution) -> Convolution:
 
 
 def _wanted(given: Sequence[int], c: Convolution) -> tuple[int, int, int]:
-    values = tuple(given)
-    if len(values) != 3 or not all(isinstance(value, int) and value >= 1 for value in values):
+    try:
+        values = tuple(map(operator.index, given))
+    except TypeError:
+        values = ()
+    if len(values) != 3 or min(values) < 1:
         raise InputError(
             f"outputs per thread {given!r}",
             where="outputs_per_thread",
