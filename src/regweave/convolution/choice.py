@@ -33,7 +33,7 @@ _STRIP_BYTES = 640 * 1024
 #: Share of the image that the strips of four threads may take, for images of at least a megapixel.
 _SHARE, _LARGE = 0.02, 1_000_000
 #: Kernel rows that are written out in a tile of several rows, at most; filters for which such a tile pays.
-_MOST_KERNEL_ROWS, _FEW_OUTPUTS = 11, 2
+_MOST_KERNEL_ROWS, _FEW_OUTPUTS = 127, 2
 #: Output rows of a tile at most.
 _MOST_ROWS = 8
 #: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
