@@ -130,6 +130,18 @@ def test_a_gpu_is_used_where_there_is_one(runtime, monkeypatch):
     assert opencl_machine() == "opencl-cpu"
 
 
+def test_halves_are_widened_and_narrowed_as_vectors():
+    text = plan_conv(
+        (1, 2, 30, 41), (3, 2, 3, 3), 1, 1, dtype="f16", machine="opencl-cpu", form="none"
+    ).emit()
+    kernel = text[text.index("kernel void convolve") :]
+    assert "vload_half16" in kernel
+    assert "vstore_half16_rte" in kernel
+    # lane by lane, in whole numbers, they took compilers seconds
+    assert "regweave_widen_f16" not in kernel
+    assert "regweave_pack_f16" not in kernel
+
+
 def test_wrong_shapes_are_errors():
     plan = plan_conv((1, 2, 8, 8), (3, 2, 3, 3), machine="opencl-cpu")
     x, w, bias = arrays(plan.convolution, "f32", 0)

@@ -144,7 +144,7 @@ class VectorPrinter(Printer):
         elif step.opcode == "widen_f16":
             return self._widened(step, name)
         elif step.opcode == "pack_f16":
-            text = self._by_lane(step)
+            return self._packed(step, name)
         elif step.opcode == "shuffle" and step.numbers == (self._lanes,):
             text = f"shuffle({', '.join(self._wide(value) for value in values)})"  # indices modulo the lanes
         else:
@@ -155,12 +155,6 @@ class VectorPrinter(Printer):
         self._texts[value.number], self._strides[value.number] = name, None
         return [f"const {self._type(value.type)} {name} = {text};"]
 
-    def _by_lane(self, step: Step) -> str:
-        call = OPENCL.expressions[step.opcode]
-        wide = [self._wide(value) for value in step.operands]
-        parts = (call([f"{text}.s{lane:x}" for text in wide], step.numbers) for lane in range(self._lanes))
-        return f"({self._type(step.result.type)})({', '.join(parts)})"
-
     def _widened(self, step: Step, name: str) -> list[str]:
         """Halves that were just loaded from side by side are widened by the load itself."""
         source = self._steps.get(step.operands[0].number)
@@ -170,7 +164,25 @@ class VectorPrinter(Printer):
                 place = self._place(source, address)
                 text = f"vload_half{self._lanes}(0, (global const half *)({place}))"
                 return self._named(step.result, name, text)
-        return self._named(step.result, name, self._by_lane(step))
+        # OpenCL C widens halves in memory only, which compilers see through
+        word, lanes = self._wide(step.operands[0]), self._lanes
+        return [
+            f"ushort h{name}[{lanes}];",
+            f"vstore{lanes}(convert_ushort{lanes}({word} & 0xffffu), 0, h{name});",
+            *self._named(step.result, name, f"vload_half{lanes}(0, (private const half *)h{name})"),
+        ]
+
+    def _packed(self, step: Step, name: str) -> list[str]:
+        """Two values as halves of a word, narrowed by a store."""
+        lines, lanes, words = [], self._lanes, []
+        for place, value in zip("lh", step.operands, strict=True):
+            half = f"{place}{name}"
+            lines += [
+                f"ushort {half}[{lanes}];",
+                f"vstore_half{lanes}_rte({self._wide(value)}, 0, (private half *){half});",
+            ]
+            words.append(f"convert_{self._type('b32')}(vload{lanes}(0, {half}))")
+        return [*lines, *self._named(step.result, name, f"{words[0]} | {words[1]} << 16u")]
 
     def _place(self, step: Step, address: Value, lane: str = "") -> str:
         offset = step.numbers[1]
