@@ -23,6 +23,7 @@ TF32, F16 = "mma.m16n8k8.tf32", "mma.m16n8k16.f16"
         (["f64", "f64"], "gfx90a", ["swap"], [True, False]),
         (["s8", "s8"], "sm_80", ["fold"], [False, False]),
         (["fp8", "fp8"], "sm_89", ["fold"], [False, False]),
+        (["fp8", "fp8"], "sm_90a", ["fold"], [False, False]),
         (["f64", "f64"], "sm_80", ["fold"], [False, False]),
     ],
 )
@@ -121,7 +122,7 @@ def test_what_is_told(golden):
         ("f16", "sm_80", InputError, "has no seam"),
         (["tf23", "tf32"], "sm_80", InputError, "no instruction for 'tf23'.*nearest: tf32"),
         (["mma.m16n8k9.f16"] * 2, "sm_80", InputError, "unknown instruction.*nearest: mma.m16n8k8.f16"),
-        (["fp8", "fp8"], "sm_90a", UnsupportedError, "multiplies no fp8 on the registers of a warp"),
+        (["fp8", "fp8"], "sm_100a", UnsupportedError, "multiplies no fp8 on the registers of a warp"),
         (["mma.m16n8k32.e4m3"] * 2, "sm_90a", UnsupportedError, "emulated"),
         (["mma.m16n8k32.e4m3"] * 2, "sm_80", UnsupportedError, "sm_80 has no"),
         (["f16", "s8"], "sm_80", UnsupportedError, "f32 elements cannot become s8"),

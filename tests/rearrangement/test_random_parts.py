@@ -122,3 +122,15 @@ def test_the_inverse_plan_undoes_it(dtype):
     values = rng.normal(size=(8, items))
     there = rearrange(source, destination, "sm_80", "direct").apply(values)
     assert np.array_equal(rearrange(destination, source, "sm_80", "lean").apply(there), values)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pairs, st.sampled_from(WIDTHS), st.sampled_from(MACHINES))
+def test_the_inverse_plans_undo_thousands_of_pairs(tables, dtype, machine):
+    source, destination = layouts(tables, (dtype, dtype))
+    values = np.arange(source.elements, dtype=np.float64).reshape(source.table.shape)
+    there = rearrange(source, destination, machine).apply(values)
+    # what was at an element's slot before is where the other layout has it
+    assert np.array_equal(there, values.ravel()[np.argsort(source.table.ravel())][destination.table])
+    assert np.array_equal(rearrange(destination, source, machine).apply(there), values)

@@ -269,5 +269,5 @@ def _instruction(name: str, machine: WarpMachine) -> MatrixInstruction:
     if not isinstance(name, str):
         raise InputError(f"{name!r} is no product", where="products", expected="an instruction or a type")
     if name.isalnum():
-        return product_instruction(name, machine)
+        return product_instruction(name, machine, several_warps=True)
     return machine.require_native(find_instruction(name, machine).name)

@@ -24,7 +24,7 @@ import numpy as np
 from regweave.rearrangement.bounds import one_hop_minimum
 from regweave.rearrangement.candidates import Candidate, identity_candidate
 from regweave.rearrangement.conditions import Conditions
-from regweave.rearrangement.cost import NO_COST, Cost
+from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.exchange.forms import Way, find_ways
 from regweave.rearrangement.folding import FORMS as FOLDS
 from regweave.rearrangement.folding import fold_candidates
@@ -34,7 +34,7 @@ from regweave.rearrangement.problem import Problem, find_problem
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.forms import FORMS, SharedWay
-from regweave.rearrangement.steps.stepwise import StepWay, distinct, find_step_ways
+from regweave.rearrangement.steps.stepwise import StepSearch, StepWay, distinct, step_searches
 from regweave.rearrangement.swap import FORMS as SWAPS
 
 if TYPE_CHECKING:
@@ -155,25 +155,34 @@ class Offers:
         )
 
     @cached_property
-    def _steps(self) -> tuple[StepWay, ...]:
+    def _searches(self) -> tuple[StepSearch, ...]:
         problem = self.problem
-        return () if isinstance(problem, str) else find_step_ways(self._request, problem.relation)
+        return () if isinstance(problem, str) else step_searches(self._request, problem.relation)
+
+    @cached_property
+    def _steps(self) -> tuple[StepWay, ...]:
+        ways = (search.cheapest for search in self._searches)
+        return tuple(way for way in ways if way is not None)
+
+    def _written_steps(self, number: int) -> tuple[Candidate, ...]:
+        way = self._searches[number].cheapest if number < len(self._searches) else None
+        return () if way is None else way.candidates
 
     def _in_steps(self, number: int, listed: Callable[[], tuple[Candidate, ...]]) -> Offer:
         return Offer(
             "exchange",
             ("steps",),
-            lambda: self._steps[number].candidates if number < len(self._steps) else (),
+            lambda: self._written_steps(number),
             (lambda most: self._least_steps, lambda most: self._least_way(number, most)),
             listed,
         )
 
     def _least_way(self, number: int, most: int) -> Cost:
         """Of one of the ways in steps."""
-        problem = self.problem
-        if isinstance(problem, str) or find_step_ways(self._request, problem.relation, most):
-            return Cost(logic=self._steps[number].instructions) if number < len(self._steps) else NO_COST
-        return Cost(logic=most + 1)
+        if number >= len(self._searches):
+            return Cost(logic=_ENDLESS)
+        way = self._searches[number].way(most)
+        return Cost(logic=most + 1 if way is None else way.instructions)
 
     def _listed_steps(self) -> tuple[Candidate, ...]:
         lean = None if self._all_steps or not self._steps else self._rounds[1].candidate

@@ -153,10 +153,19 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
         return found
 
     def best_of(travels: list[Travel], *, direct: bool) -> Travel:
-        def slots(travel: Travel) -> int:
-            return travel.rounds(direct=direct) * costs.shuffle + travel.nodes * costs.select
+        """The first of those of fewest issue slots; networks that cannot be the smallest are not found."""
 
-        return min(travels, key=slots)
+        def slots(travel: Travel, nodes: int) -> int:
+            return travel.rounds(direct=direct) * costs.shuffle + nodes * costs.select
+
+        limits = sorted((slots(travel, travel.least_nodes), at) for at, travel in enumerate(travels))
+        best: tuple[int, int] | None = None
+        for least, at in limits:
+            if best is None or (least, at) < best:
+                found = slots(travels[at], travels[at].nodes), at
+                best = found if best is None else min(best, found)
+        assert best is not None
+        return travels[best[1]]
 
     def lowered(travel: Travel, form: str) -> Program:
         name = function_name(request.source, request.destination, form)
@@ -185,7 +194,8 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
 
     def nearer(travels: list[Travel], *, direct: bool) -> Cost:
         best = best_of(travels, direct=direct)
-        return _together([(best.rounds(direct=direct) * copies, best.nodes * copies)])
+        found = _together([(best.rounds(direct=direct) * copies, best.nodes * copies)])
+        return replace(found, logic=best.selectors)
 
     def beside_lean() -> Cost:
         """The same travel words sent where they could stay, and perhaps nothing copied in the end."""

@@ -29,7 +29,8 @@ from regweave.rearrangement.expressions.nodes import (
     Constant,
     Expression,
     Select,
-    expression_cost,
+    add_parts,
+    cost_beside,
     lower_expression,
 )
 from regweave.rearrangement.expressions.predicates import find_predicate
@@ -88,6 +89,7 @@ class _Lowering:
     def __init__(self, builder: ProgramBuilder, group: Group, machine: WarpMachine) -> None:
         self._builder, self._machine = builder, machine
         self._known: dict[Expression, None] = {}
+        self._free = set[object]()
         self._selectors: dict[bytes, Value] = {}
         self._lanes = np.full(machine.lanes, -1)
         for offset in group.lane_offsets:
@@ -122,6 +124,7 @@ class _Lowering:
             table = [None if at < 0 else int(values[at]) for at in self._lanes.tolist()]
             found = self._selector_expression(table)
             self._known[found] = None
+            add_parts(found, self._free)
             self._selectors[content] = lower_expression(found, self._builder)
         return self._selectors[content]
 
@@ -134,7 +137,7 @@ class _Lowering:
 
         def slots(expression: Expression) -> int:
             extra = 0 if _of_constants(expression) else self._machine.selector_slots
-            return expression_cost(expression, costs, known) + extra
+            return cost_beside(expression, costs, self._free) + extra
 
         return min(found, key=slots)
 

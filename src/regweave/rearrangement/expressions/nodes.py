@@ -14,7 +14,7 @@ choice between two values by bits of a third stands for a test and a select:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -166,7 +166,11 @@ def expression_cost(expression: Expression, costs: StepCosts, known: Iterable[Ex
     Two bit operations in a row, one of them with a constant, are one three-input instruction; the constant
     of a table look-up needs a register of its own, and so does one of two constants that are chosen between.
     """
-    free = _parts(tuple(known))
+    return cost_beside(expression, costs, _parts(tuple(known)))
+
+
+def cost_beside(expression: Expression, costs: StepCosts, free: Set[object]) -> int:
+    """The same, where `free` are the parts that `add_parts` has collected."""
     seen = set[object]()
 
     def visit(node: Expression, fused: bool = False) -> int:
@@ -196,11 +200,12 @@ def _is_table(expression: Expression) -> bool:
 def _parts(known: tuple[Expression, ...]) -> frozenset[object]:
     seen: set[object] = set()
     for entry in known:
-        _add_parts(entry, seen)
+        add_parts(entry, seen)
     return frozenset(seen)
 
 
-def _add_parts(expression: Expression, seen: set[object]) -> None:
+def add_parts(expression: Expression, seen: set[object]) -> None:
+    """Collect the parts of an expression that need not be computed again."""
     if expression in seen or isinstance(expression, Lane | Constant):
         return
     seen.add(expression)
@@ -210,7 +215,7 @@ def _add_parts(expression: Expression, seen: set[object]) -> None:
     else:
         parts = expression.left, expression.right
     for part in parts:
-        _add_parts(part, seen)
+        add_parts(part, seen)
 
 
 def _partner(node: Binary) -> Binary | None:

@@ -173,6 +173,13 @@ class Travel:
         return len(self.offered.nodes) + len(self.kept.nodes)
 
     @cached_property
+    def selectors(self) -> int:
+        """Different selectors that lanes do not have in common: an instruction each, at least."""
+        permutes = (node for node in (*self.offered.nodes, *self.kept.nodes) if node.selects is None)
+        tables = (node.settled for node in permutes)
+        return len({table.tobytes() for table in tables if bool((table != table[0]).any())})
+
+    @cached_property
     def exchanges(self) -> int:
         """Rounds in which anything moves between lanes."""
         journeys = self.journeys

@@ -58,10 +58,11 @@ def stepwise_candidates(
 
     A way that takes more than `most_instructions`, lane arithmetic not counted, is left out.
     """
+    found = (search.cheapest for search in step_searches(request, relation))
     ways = [
         way
-        for way in find_step_ways(request, relation)
-        if most_instructions is None or way.instructions <= most_instructions
+        for way in found
+        if way is not None and (most_instructions is None or way.instructions <= most_instructions)
     ]
     return distinct([candidate for way in ways for candidate in way.candidates])
 
@@ -102,28 +103,43 @@ class StepWay:
         return (Candidate("exchange", "steps", reason, program, cost),)
 
 
-def find_step_ways(
-    request: Request, relation: Relation, most_instructions: int | None = None
-) -> tuple[StepWay, ...]:
-    """A walk with the machine's fused instructions, if it has any, and one by shuffles alone.
+@dataclass(frozen=True, eq=False)
+class StepSearch:
+    """A search for a walk of steps for a request, with the machine's `fused` instructions or without."""
 
-    Neither is looked for beyond `most_instructions`, lane arithmetic and conversions not counted.
-    """
+    request: Request
+    relation: Relation
+    goal: BitMap
+    fused: bool
+
+    def way(self, most_instructions: int | None = None) -> StepWay | None:
+        """The way found; None if there is none, or none of at most so many instructions.
+
+        Lane arithmetic and conversions are not counted.
+        """
+        most = None
+        if most_instructions is not None:  # of all words -> for every two words
+            most = (2 * most_instructions + 1) // self.relation.destination.registers
+        packed, machine = self.relation.packing is not None, self.request.machine
+        walk = find_walk(self.goal, packed, machine, self.fused, most)
+        if walk is None or not _moves(walk.steps):
+            return None
+        return StepWay(self.request, self.relation, self.goal, walk, self.fused)
+
+    @cached_property
+    def cheapest(self) -> StepWay | None:
+        """The way found, however many instructions it takes."""
+        return self.way()
+
+
+def step_searches(request: Request, relation: Relation) -> tuple[StepSearch, ...]:
+    """One with the machine's fused instructions, if it has any, and one by shuffles alone."""
     goal = find_bit_map(relation)
     if goal is None or relation.lanes > request.machine.lanes:
         return ()
     has_fused = not _FUSED.isdisjoint(request.machine.exchanges)
-    most = None
-    if most_instructions is not None:  # of all words -> for every two words
-        most = (2 * most_instructions + 1) // relation.destination.registers
-    walks = [
-        (find_walk(goal, relation.packing is not None, request.machine, fused, most), fused)
-        for fused in ((True, False) if has_fused else (False,))
-    ]
     return tuple(
-        StepWay(request, relation, goal, walk, fused)
-        for walk, fused in walks
-        if walk is not None and _moves(walk.steps)
+        StepSearch(request, relation, goal, fused) for fused in ((True, False) if has_fused else (False,))
     )
 
 
