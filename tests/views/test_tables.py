@@ -21,6 +21,7 @@ def test_comparison():
         "ratio_best_peer": 1.5,
         "of_peak": 0.82,
         "of_bound": 0.9,
+        "times": 1,
     }
     alone = {
         "name": "9x9",
@@ -29,6 +30,7 @@ def test_comparison():
         "ratio_best_peer": None,
         "of_peak": None,
         "of_bound": None,
+        "times": 1,
     }
     text = drawn(comparison_table({"threads": 2, "rounds": 30, "machine": MACHINE, "cases": [case, alone]}))
     for words in ("128x8-8", "2.000", "1.50x", "82%", "2 threads", "117 GFLOP/s", "14.2 GB/s", "9x9"):
