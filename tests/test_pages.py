@@ -9,7 +9,7 @@ import pytest
 from regweave.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["images.md", "layouts.md", "rearrangement.md"]
+PAGES = ["convolution.md", "images.md", "layouts.md", "rearrangement.md"]
 
 
 def blocks(kind):
