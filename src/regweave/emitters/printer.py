@@ -175,7 +175,11 @@ class Printer:
             place = Place(step, self.program, values, names, self._texts, self._steps)
             lines, results = self.language.statements[step.opcode](place)
         else:
-            raise UnsupportedError(f"{self.language.name} has no word for {step.opcode}", where=str(step))
+            raise UnsupportedError(
+                f"{self.language.name} has no word for {step.opcode}",
+                where=str(step),
+                fix="plan for a machine that this language is for",
+            )
         self._texts.update(zip((result.number for result in step.results), results, strict=True))
         return lines
 
