@@ -28,11 +28,11 @@ _DLPACK_CPU = (1, 3)
 _LINE = 64
 
 
-def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
+def take(value: Any, where: str, *, halves: bool = False) -> tuple[np.ndarray, Wrap]:
     """`value`'s memory as a float32 ndarray, and the function that makes a result of the same kind.
 
-    Errors: InputError for other element types, other devices, tensors that record gradients or a pending
-    negation, and what is no array at all.
+    `halves`: float16 is taken as well, as float16. Errors: InputError for other element types, other devices,
+    tensors that record gradients or a pending negation, and what is no array at all.
     """
     if isinstance(value, np.ndarray):
         # numpy.ma is loaded when it is named: 15 ms that plain arrays need not pay
@@ -40,7 +40,7 @@ def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
             raise InputError(
                 "a masked array", where=where, expected="plain values", fix="fill the masked ones"
             )
-        _check_dtype(value.dtype, where, "numpy")
+        _check_dtype(value.dtype, where, "numpy", halves)
         return np.asarray(value), _as_it_is  # of a subclass only the memory: np.matrix multiplies with *
     if not hasattr(value, "__dlpack__"):
         raise InputError(
@@ -76,16 +76,17 @@ def take(value: Any, where: str) -> tuple[np.ndarray, Wrap]:
             expected="a tensor in the CPU's memory",
             fix="give tensor.cpu()",
         )
-    _check_dtype(array.dtype, where, type(value).__module__.partition(".")[0])
+    _check_dtype(array.dtype, where, type(value).__module__.partition(".")[0], halves)
     return array, _wrap_for(value)
 
 
-def _check_dtype(dtype: np.dtype, where: str, library: str) -> None:
-    if dtype == np.float32 and dtype.isnative:
+def _check_dtype(dtype: np.dtype, where: str, library: str, halves: bool) -> None:
+    if dtype.isnative and (dtype == np.float32 or (halves and dtype == np.float16)):
         return
     name = f"{dtype.name} in foreign byte order" if not dtype.isnative else dtype.name
     cast = ".to(torch.float32)" if library == "torch" else ".astype(numpy.float32)"
-    raise InputError(f"the elements are {name}", where=where, expected="float32", fix=f"convert with {cast}")
+    expected = "float32 or float16" if halves else "float32"
+    raise InputError(f"the elements are {name}", where=where, expected=expected, fix=f"convert with {cast}")
 
 
 def _as_it_is(array: np.ndarray) -> np.ndarray:
@@ -157,13 +158,19 @@ def aligned_empty(shape: Sequence[int]) -> np.ndarray:
     return aligned_bytes(4 * math.prod(shape)).view(np.float32).reshape(shape)
 
 
-def writable(out: Any, shape: Sequence[int]) -> np.ndarray:
+def writable(out: Any, shape: Sequence[int], dtype: type[np.floating] = np.float32) -> np.ndarray:
     """The memory of `out`, of any strides.
 
     Errors: InputError for a wrong shape or element type, for memory that must not be written, and for
     elements that share it.
     """
-    array, _ = take(out, "out")
+    array, _ = take(out, "out", halves=dtype is np.float16)
+    if array.dtype != dtype:
+        raise InputError(
+            f"the elements are {array.dtype.name}",
+            where="out",
+            expected=f"{np.dtype(dtype).name}, as those of x",
+        )
     if array.shape != tuple(shape):
         raise InputError(f"the shape is {list(array.shape)}", where="out", expected=str(list(shape)))
     if not array.flags.writeable and type(out).__module__.partition(".")[0] == "torch":

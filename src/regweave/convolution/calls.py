@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.cascades.arrays import aligned_bytes, aligned_empty, take, writable
+from regweave.cascades.arrays import aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
 from regweave.convolution.choice import FORMS, untransformed
+from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.machines.x86 import VectorMachine
@@ -54,7 +55,7 @@ def conv2d(
     form: str | None = None,
     isa: str | None = None,
 ) -> Any:
-    """activation(convolution of x with w + bias) in float32; see `Conv2d`, which packs the weights once."""
+    """activation(convolution of x with w + bias); see `Conv2d`, which packs the weights once."""
     layer = Conv2d(
         w,
         bias,
@@ -79,7 +80,8 @@ class Conv2d:
     channels]. Without the height everywhere it is a convolution of signals. `stride`, `padding`,
     `dilation`, `groups` as in `operators.convolution_of`, `activation` as in `cascade`, or several operators.
     `form`: "none", "polyphase", "unrolled" or "transformed" insists on how rows are rearranged. `threads` at
-    most work on a call; None: all processors of this process. It may be called from several threads. Errors:
+    most work on a call; None: all processors of this process. It may be called from several threads.
+    Arrays of float16 are taken too: the result of such an x is float16, its sums are float32. Errors:
     InputError for shapes that do not meet, element types, unknown words.
     """
 
@@ -100,7 +102,7 @@ class Conv2d:
     ) -> None:
         self.threads, self.machine = thread_count(threads), choose_machine(isa)
         self.form = None if form is None else _one_of(form, "form", FORMS)
-        self.weights = np.array(take(weights, "weights")[0], order="C")
+        self.weights = np.array(take(weights, "weights", halves=True)[0], np.float32, order="C")
         if self.weights.ndim not in (3, 4):
             raise InputError(
                 f"the shape is {list(self.weights.shape)}",
@@ -165,7 +167,7 @@ class Conv2d:
         done = self._again(x, out)
         if done is not None:
             return done
-        image, wrap = take(x, "x")
+        image, wrap = take(x, "x", halves=True)
         c = self.convolution(image.shape)
         shape = c.out_shape
         if self.order == "nhwc":
@@ -174,9 +176,9 @@ class Conv2d:
             result = _result(image, shape)
             self._run(c, image, result)
             return wrap(result)
-        target = writable(out, shape)
+        target = writable(out, shape, image.dtype.type)
         apart = not np.may_share_memory(target, image)
-        result = target if apart else aligned_empty(shape)
+        result = target if apart else _result(image, shape)
         self._run(c, image, result)
         if not apart:
             target[...] = result
@@ -203,17 +205,28 @@ class Conv2d:
         if result.size == 0:
             return
         x, y = (self._planar(array) for array in (image, result))
+        if image.dtype == np.float16:
+            convolve_halves(c, x, y, self._compute)
+            return
+        used = self._compute(c, x, y)
+        if used is not None and self.machine is not None:
+            native, packed = used
+            alignment = self.machine.vector_bytes if native.choice.tile.stream else 1
+            layout = (image.shape, image.strides, result.shape, result.strides)
+            self._last = (layout, result.shape, native, packed, alignment)
+
+    def _compute(self, c: Convolution, x: np.ndarray, y: np.ndarray) -> tuple[Any, np.ndarray] | None:
+        """y = the result for x, both [batch, channels, height, width]; the code and weights that are tried
+        first, None where there is no code."""
         if self.machine is None:
             run_portable(c, x, self.weights, self.bias, self.epilogue, y)
-            return
-        native, packed = self._prepared(c, self.machine, x, y, self.form)
-        alignment = self.machine.vector_bytes if native.choice.tile.stream else 1
-        layout = (image.shape, image.strides, result.shape, result.strides)
-        self._last = (layout, result.shape, native, packed, alignment)
+            return None
+        used = native, packed = self._prepared(c, self.machine, x, y, self.form)
         if not native.run(x.ctypes.data, y.ctypes.data, packed):
             # an infinity, a NaN or an overflow, which a transform would carry to rows around it
             native, packed = self._prepared(c, self.machine, x, y, untransformed(c))
             native.run(x.ctypes.data, y.ctypes.data, packed)
+        return used
 
     def _planar(self, array: np.ndarray) -> np.ndarray:
         """[batch, channels, height, width], a view."""
@@ -279,7 +292,7 @@ def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     Where rows of both are a multiple of a page long, a load just behind a store then never looks as if it
     read what was stored.
     """
-    size = 4 * prod(shape)
+    size = image.itemsize * prod(shape)
     try:
         memory = aligned_bytes(size + _PAGE)
     except (MemoryError, ValueError):  # more than there is, or than can be counted
@@ -290,7 +303,7 @@ def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
             fix="pad less, or convolve parts of the image",
         ) from None
     start = (image.ctypes.data + _PAGE // 2 - memory.ctypes.data) % _PAGE & -_LINE
-    return memory[start : start + size].view(np.float32).reshape(shape)
+    return memory[start : start + size].view(image.dtype).reshape(shape)
 
 
 def _in_one_row(
@@ -321,7 +334,7 @@ def _dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _bias(bias: Any, filters: int) -> np.ndarray:
-    vector = np.array(take(bias, "bias")[0])
+    vector = np.array(take(bias, "bias", halves=True)[0], np.float32)
     if vector.shape != (filters,):
         raise InputError(f"the shape is {list(vector.shape)}", where="bias", expected=f"[{filters}]")
     return vector
