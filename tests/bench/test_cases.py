@@ -36,6 +36,7 @@ def test_the_cases_that_are_promised():
         "3x3 64->64 56x56",
         "5x5 1->1 4096x4096",
         "3x3 32->32 512x512",
+        "5x5 1->1 4096x4096, column times row",
     ]
     assert [case.name for case in IMAGES] == ["u8 3->3 3000x4000", "f32 3->3 3000x4000"]
     assert [case.name for case in PRODUCTS] == ["1024x1024x1024", "2048x2048x2048"]

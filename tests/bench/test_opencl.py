@@ -89,6 +89,9 @@ def test_a_wrong_plan_is_found_by_the_sweep(monkeypatch):
         (["conv", "--sweep"], "--opencl"),
         (["conv", "--opencl", "--sweep", "--peer", "opencl.naive"], "--peer"),
         (["conv", "--opencl", "--peer", "opencl.naiv"], "opencl.naive"),
+        (["conv", "--opencl", "--peer", "torch"], "opencl.naive"),
+        (["conv", "--peer", "opencl.naive"], "--opencl"),
+        (["conv", "--opencl", "--threads", "2"], "--threads"),
     ],
 )
 def test_requests_that_make_no_sense(words, complaint, capfd):

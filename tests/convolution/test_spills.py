@@ -29,7 +29,7 @@ def plan_for(case, machine, form=None):
     )
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CONVOLUTIONS[:6], ids=lambda case: case.name)
 def test_the_plans_of_six_convolutions_hold_what_they_say(case):
     check(plan_for(case, "gfx906"))
 
@@ -37,7 +37,7 @@ def test_the_plans_of_six_convolutions_hold_what_they_say(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["none", "polyphase", "unrolled"])
 @pytest.mark.parametrize("machine", ["gfx906", "gfx90a", "gfx942", "gfx1100"])
-@pytest.mark.parametrize("case", CONVOLUTIONS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CONVOLUTIONS[:6], ids=lambda case: case.name)
 def test_so_do_those_of_every_form_and_machine(case, machine, form):
     check(plan_for(case, machine, form))
 

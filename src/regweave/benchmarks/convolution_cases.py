@@ -1,12 +1,12 @@
-"""Convolutions that are measured: six that people have, those of a model; their data, a float64 reference.
+"""Convolutions that are measured: seven that people have, those of a model; their data, a float64 reference.
 
     >>> CONVOLUTIONS[4].name, CONVOLUTIONS[4].flops
     ('5x5 1->1 4096x4096', 838860800)
     >>> [(case.name, case.times) for case in model_convolutions(read_model("model.onnx", {"x[2]": 640}))][:2]
     [('3x3/2 3->24 640x640', 1), ('3x3 24->24 320x320', 4)]
 
-Each kernel of a single channel is an outer product of two vectors: a library that is told so may take one
-after the other, and no other library is told.
+The kernels of one case are outer products of two vectors, as those of blurs are: a library that is told so
+may take one after the other, and no other library is told.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ Planes = np.ndarray[Any, np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class ConvolutionCase:
-    """y = x * w without bias, which a model does `times` times."""
+    """y = x * w without bias, which a model does `times` times.
+
+    `separable`: each kernel of w is a column times a row.
+    """
 
     kind: ClassVar[str] = "convolution"
 
     convolution: Convolution
     times: int = 1
+    separable: bool = False
 
     @property
     def name(self) -> str:
@@ -48,7 +52,7 @@ class ConvolutionCase:
         )
         if any(pads != (axis.kernel // 2,) * 2 for axis, pads in zip(c.axes, _ends(c), strict=True)):
             words.append("padding " + " ".join(map(str, c.pads)))
-        return ", ".join(words)
+        return ", ".join(words + ["column times row"] * self.separable)
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -72,9 +76,11 @@ class ConvolutionCase:
         filters, channels, height, width = self.convolution.weights_shape
         random = np.random.default_rng(self.convolution.vertical.size * filters + width)
         x = random.standard_normal(self.convolution.image_shape, dtype=np.float32)
-        rows = random.standard_normal((filters, channels, height, 1), dtype=np.float32)
-        columns = random.standard_normal((filters, channels, 1, width), dtype=np.float32)
-        return ConvolutionData(self, x, rows * columns / np.float32((height * width * channels) ** 0.5))
+        sides = ((height, 1), (1, width)) if self.separable else ((height, width),)
+        weights = np.full((filters, channels, height, width), (height * width * channels) ** -0.5, np.float32)
+        for side in sides:
+            weights *= random.standard_normal((filters, channels, *side), dtype=np.float32)
+        return ConvolutionData(self, x, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +99,19 @@ class ConvolutionData:
 
 
 def same_size_case(
-    channels: int, filters: int, kernel: int, height: int, width: int, stride: int = 1
+    channels: int,
+    filters: int,
+    kernel: int,
+    height: int,
+    width: int,
+    stride: int = 1,
+    *,
+    separable: bool = False,
 ) -> ConvolutionCase:
     """One image, a square kernel of odd size, and as much padding as keeps the size at stride 1."""
     image, weights = (1, channels, height, width), (filters, channels, kernel, kernel)
-    return ConvolutionCase(convolution_of(image, weights, strides=stride, padding=kernel // 2))
+    c = convolution_of(image, weights, strides=stride, padding=kernel // 2)
+    return ConvolutionCase(c, separable=separable)
 
 
 def model_convolutions(model: Model) -> tuple[ConvolutionCase, ...]:
@@ -133,4 +147,5 @@ CONVOLUTIONS = (
     same_size_case(64, 64, 3, 56, 56),
     same_size_case(1, 1, 5, 4096, 4096),
     same_size_case(32, 32, 3, 512, 512),
+    same_size_case(1, 1, 5, 4096, 4096, separable=True),
 )

@@ -52,6 +52,8 @@ class OpencvSeparablePeer(OpencvPeer):
 
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """One plane with zeros around it; UnsupportedError for other convolutions."""
+        if not data.case.separable:
+            raise self._lacks("kernels that are no column times a row")
         source, result, out = self._planes(data, threads)
         left, size, right = np.linalg.svd(data.weights[0, 0].astype(np.float64))
         column, row = (left[:, 0] * size[0]).astype(np.float32), right[0].astype(np.float32)

@@ -74,12 +74,12 @@ def bench_command(
             where="--model",
             fix="say bench conv, or leave it out",
         )
-    _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer)
+    _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer, threads=threads)
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
         if sweep:
             from regweave.benchmarks import sweep_tiles
 
-            document = sweep_tiles(_chosen(_cases(what, model), case), rounds=rounds, say=say)
+            document = sweep_tiles(_chosen(_cases(what, model, opencl), case), rounds=rounds, say=say)
         elif what == "rearrange":
             document = _rearrangements(case, peer, say=say)
         elif what == "planning":
@@ -89,7 +89,7 @@ def bench_command(
         elif what == "models":
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
-            cases = _cases(what, model)
+            cases = _cases(what, model, opencl)
             settings = {"threads": threads, "rounds": rounds, "opencl": opencl, "say": say}
             document = _comparison(cases, case, peer, **settings)
             if model is not None:
@@ -122,9 +122,11 @@ def bench_command(
     return code
 
 
-def _cases(what: str, model: str | None) -> Sequence[Any]:
+def _cases(what: str, model: str | None, opencl: bool) -> Sequence[Any]:
     from regweave.benchmarks import CASCADES, CONVOLUTIONS, IMAGES, MODELS, PRODUCTS, model_convolutions
 
+    if opencl and model is None:  # where nothing looks for a column times a row
+        return [case for case in CONVOLUTIONS if not case.separable]
     if model is None:
         return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
     if model not in MODELS:
@@ -158,7 +160,10 @@ def _chosen(cases: Sequence[Any], names: tuple[str, ...]) -> list[Any]:
     return [_named(name, known) for name in names or known]
 
 
-def _check_opencl(what: str, *, opencl: bool, sweep: bool, peers: tuple[str, ...]) -> None:
+def _check_opencl(what: str, *, opencl: bool, sweep: bool, peers: tuple[str, ...], threads: int) -> None:
+    from regweave.benchmarks import OPENCL_PEERS
+
+    other = next((name for name in peers if (name in OPENCL_PEERS) != opencl), None)
     if opencl and what != "conv":
         raise InputError(
             f"{what} has no kernels in OpenCL C to measure",
@@ -167,6 +172,17 @@ def _check_opencl(what: str, *, opencl: bool, sweep: bool, peers: tuple[str, ...
         )
     if sweep and not opencl:
         raise InputError("tiles are swept on the OpenCL device", where="--sweep", fix="add --opencl")
+    if opencl and threads != 1:
+        raise InputError(
+            "an OpenCL device works with all its processors", where="--threads", fix="leave it out"
+        )
+    if what == "conv" and other is not None and (opencl or other in OPENCL_PEERS):
+        raise InputError(
+            f"{other} is no kernel in OpenCL C" if opencl else f"{other} runs on the OpenCL device",
+            where="--peer",
+            expected="one of " + ", ".join(OPENCL_PEERS) if opencl else None,
+            fix=None if opencl else "add --opencl",
+        )
     if sweep and peers:
         raise InputError("plans are compared with one another", where="--peer", fix="leave --peer out")
 
