@@ -32,6 +32,7 @@ from regweave.rearrangement.request import read_request
 from regweave.rearrangement.shared.forms import FORMS
 from regweave.rearrangement.swap import FORMS as SWAP_FORMS
 from regweave.rearrangement.swap import swap_candidates
+from regweave.rearrangement.uncollected import uncollected
 
 _FUSED = ("transpose", "lane_swap")
 # what a person may ask for -> the (strategy, form) pairs that answer it
@@ -60,6 +61,7 @@ _FEW = 32
 _MOST = 1 << 16
 
 
+@uncollected()
 def rearrange(
     source: str | Layout,
     destination: str | Layout,
