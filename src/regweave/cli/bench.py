@@ -129,16 +129,9 @@ def _cases(what: str, model: str | None, opencl: bool) -> Sequence[Any]:
         return [case for case in CONVOLUTIONS if not case.separable]
     if model is None:
         return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
-    if model not in MODELS:
-        raise InputError(
-            f"unknown model {model!r}",
-            where="--model",
-            expected="one of " + ", ".join(MODELS),
-            nearest=nearest_names(model, MODELS),
-        )
     from regweave.benchmarks.models import sample_graph
 
-    return model_convolutions(sample_graph(model))
+    return model_convolutions(sample_graph(_named(model, {name: name for name in MODELS}, "model")))
 
 
 def _comparison(
@@ -225,11 +218,11 @@ def _seams(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> d
     return compare_seams([_named(name, known) for name in names or known], **settings)
 
 
-def _named(name: str, known: dict[str, Any]) -> Any:
+def _named(name: str, known: dict[str, Any], what: str = "case") -> Any:
     if name not in known:
         raise InputError(
-            f"unknown case {name!r}",
-            where="--case",
+            f"unknown {what} {name!r}",
+            where=f"--{what}",
             expected="one of " + ", ".join(known),
             nearest=nearest_names(name, known),
         )
