@@ -92,6 +92,8 @@ def test_a_wrong_plan_is_found_by_the_sweep(monkeypatch):
         (["conv", "--opencl", "--peer", "torch"], "opencl.naive"),
         (["conv", "--peer", "opencl.naive"], "--opencl"),
         (["conv", "--opencl", "--threads", "2"], "--threads"),
+        (["conv", "--model", "nope"], "PP-OCRv6_rec_small"),
+        (["gemm", "--model", "plcmos_v2"], "--model"),
     ],
 )
 def test_requests_that_make_no_sense(words, complaint, capfd):

@@ -76,8 +76,6 @@ def test_version(capfd):
         ["bench", "convs"],
         ["rearrange", "mma.m16n8k8.tf32:C"],
         ["doctor", "surplus"],
-        ["bench", "conv", "--model", "nope"],
-        ["bench", "gemm", "--model", "plcmos_v2"],
         ["bench", "gemm", "--threads", "1.5"],
         ["filter", "photo.png", "--kernel", "box3", "-o", "out.png", "--threads", "2.0"],
         ["layout", "mma.m16n8k8.tf32:C", "--where", "9", "2.5"],

@@ -15,6 +15,7 @@ window holds these as well, so its maximum stays. `repeat (1, 1)` copies.
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -58,7 +59,7 @@ def plane_kernel(work: Repeat | Largest, machine: VectorMachine) -> Listing:
     return _Repeating(work, machine).write() if isinstance(work, Repeat) else _Windows(work, machine).write()
 
 
-class _Planes:
+class _Planes(ABC):
     """The loops over images and planes; `source` and `to` are the plane's addresses."""
 
     def __init__(self, machine: VectorMachine, name: str) -> None:
@@ -102,9 +103,9 @@ class _Planes:
                 self.plane()
         return b.finish()
 
+    @abstractmethod
     def plane(self) -> None:
         """One plane."""
-        raise NotImplementedError
 
     @contextmanager
     def _loop(self, counter: Variable, end: Variable | Memory, name: str, step: int = 1) -> Iterator[None]:
