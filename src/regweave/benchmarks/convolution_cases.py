@@ -43,12 +43,11 @@ class ConvolutionCase:
     def name(self) -> str:
         """For example `7x7/2 3->64 224x224`: what is not said is 1, and padding that keeps the size."""
         c = self.convolution
-        strides, dilations = [axis.stride for axis in c.axes], [axis.dilation for axis in c.axes]
         kernel = "x".join(str(axis.kernel) for axis in c.axes)
         batch = "" if c.batch == 1 else f"{c.batch} of "
-        words = [f"{kernel}{_sizes('/', strides)} {c.channels}->{c.filters} {batch}{_size(c)}"]
-        words += [f"{c.groups} groups"] * (c.groups > 1) + [_sizes("dilation ", dilations)] * (
-            dilations != [1, 1]
+        words = [f"{kernel}{_sizes('/', c.strides)} {c.channels}->{c.filters} {batch}{_size(c)}"]
+        words += [f"{c.groups} groups"] * (c.groups > 1) + [_sizes("dilation ", c.dilations)] * (
+            c.dilations != (1, 1)
         )
         if any(pads != (axis.kernel // 2,) * 2 for axis, pads in zip(c.axes, _ends(c), strict=True)):
             words.append("padding " + " ".join(map(str, c.pads)))
@@ -130,10 +129,10 @@ def _size(c: Convolution) -> str:
     return "x".join(str(axis.size) for axis in c.axes)
 
 
-def _sizes(sign: str, values: list[int]) -> str:
+def _sizes(sign: str, values: tuple[int, int]) -> str:
     """`/2`, `/2x1`; nothing where all are 1."""
     alike = len(set(values)) == 1
-    return "" if values == [1, 1] else sign + "x".join(map(str, values[:1] if alike else values))
+    return "" if values == (1, 1) else sign + "x".join(map(str, values[:1] if alike else values))
 
 
 def _ends(c: Convolution) -> list[tuple[int, int]]:

@@ -63,9 +63,12 @@ def product_model(data: ProductData) -> bytes:
 def convolution_model(data: ConvolutionData) -> bytes:
     """A serialised model with input `x` and output `y`."""
     c = data.case.convolution
-    strides, dilations = [axis.stride for axis in c.axes], [axis.dilation for axis in c.axes]
     node = helper.make_node(
-        "Conv", ["x", "w"], ["y"], strides=strides, pads=list(c.pads), dilations=dilations, group=c.groups
+        *("Conv", ["x", "w"], ["y"]),
+        strides=c.strides,
+        pads=c.pads,
+        dilations=c.dilations,
+        group=c.groups,
     )
     weights = [numpy_helper.from_array(data.weights, "w")]
     return _model([node], {"x": data.x.shape}, c.out_shape, weights)

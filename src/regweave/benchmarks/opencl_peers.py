@@ -46,9 +46,9 @@ def own_plan(c: Convolution) -> ConvPlan:
     return plan_conv(
         c.image_shape,
         c.weights_shape,
-        [axis.stride for axis in c.axes],
+        c.strides,
         c.pads,
-        [axis.dilation for axis in c.axes],
+        c.dilations,
         c.groups,
         machine=opencl_machine(),
     )

@@ -33,12 +33,11 @@ class OurSide:
         from regweave.convolution import Conv2d
 
         c = data.case.convolution
-        strides, dilations = [axis.stride for axis in c.axes], [axis.dilation for axis in c.axes]
         layer = Conv2d(
             data.weights,
-            stride=strides,
+            stride=c.strides,
             padding=c.pads,
-            dilation=dilations,
+            dilation=c.dilations,
             groups=c.groups,
             threads=threads,
         )

@@ -109,8 +109,7 @@ def _convolution(data: ConvolutionData, threads: int, order: torch.memory_format
     # torch pads both ends alike; what one end has more is a copy of the image
     both = (min(top, bottom), min(left, right))
     uneven = [left - both[1], right - both[1], top - both[0], bottom - both[0]]
-    settings = {"stride": [axis.stride for axis in c.axes], "padding": both, "groups": c.groups}
-    settings["dilation"] = [axis.dilation for axis in c.axes]
+    settings = {"stride": c.strides, "padding": both, "dilation": c.dilations, "groups": c.groups}
 
     def run() -> np.ndarray:
         with torch.inference_mode():

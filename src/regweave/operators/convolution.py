@@ -152,6 +152,16 @@ class Convolution:
         return (self.vertical.before, self.horizontal.before, self.vertical.after, self.horizontal.after)
 
     @property
+    def strides(self) -> tuple[int, int]:
+        """(vertical, horizontal)."""
+        return self.vertical.stride, self.horizontal.stride
+
+    @property
+    def dilations(self) -> tuple[int, int]:
+        """(vertical, horizontal)."""
+        return self.vertical.dilation, self.horizontal.dilation
+
+    @property
     def group_channels(self) -> int:
         """Channels that one output reads."""
         return self.channels // self.groups

@@ -165,12 +165,7 @@ class _Driver:
         value, other = b.general("value"), b.general("other")
         fill, ready = b.fresh_label("strip"), b.fresh_label("ready")
         if self.tile.direct:
-            b.emit("mov", value, w.slot("line"))
-            b.emit("cmp", value, 0)
-            b.emit("jump_less", fill)
-            b.emit("add", value, w.field("lines"))
-            b.emit("cmp", value, w.field("height"))
-            b.emit("jump_greater", fill)
+            self._unless_all_lines_exist(value, fill)
             b.emit("mov", other, w.slot("strip_entry"))
             b.emit("mov", value, w.slot("lines_at"))
             b.emit("add", value, b.at(other, StripEntry.x.offset))
@@ -185,6 +180,16 @@ class _Driver:
         self._copy_field("strip_row", "pitch")
         b.label(ready)
 
+    def _unless_all_lines_exist(self, value: Variable, elsewhere: str) -> None:
+        """To `elsewhere` where the band reads a line above or below the image; `value` is lost."""
+        b = self.b
+        b.emit("mov", value, self.w.slot("line"))
+        b.emit("cmp", value, 0)
+        b.emit("jump_less", elsewhere)
+        b.emit("add", value, self.w.field("lines"))
+        b.emit("cmp", value, self.w.field("height"))
+        b.emit("jump_greater", elsewhere)
+
     def _fill(self) -> None:
         """The strip, in place if that can be; of transformed rows all must exist for it."""
         w, b, t = self.w, self.b, self.tile.transform
@@ -197,12 +202,7 @@ class _Driver:
             w.call(in_place)
             return
         value, stage, filled = b.general("value"), b.fresh_label("by_stage"), b.fresh_label("filled")
-        b.emit("mov", value, w.slot("line"))
-        b.emit("cmp", value, 0)
-        b.emit("jump_less", stage)
-        b.emit("add", value, w.field("lines"))
-        b.emit("cmp", value, w.field("height"))
-        b.emit("jump_greater", stage)
+        self._unless_all_lines_exist(value, stage)
         w.call(in_place)
         b.emit("jump", filled)
         b.label(stage)
