@@ -75,6 +75,10 @@ def test_unrolled_images_of_any_kind(stride):
         ((np.zeros((2, 3)), 2, 1.5), "1.5 is no stride"),
         ((np.zeros(3), 2), r"the shape is \[3\]"),
         (([[1.0, 2.0]], 2), "list is not an array"),
+        (
+            (np.broadcast_to(np.float32(1), (100_000, 100_000)), 300),
+            "100000 x 300 x 99701 takes 11964.1 GB; expected at most .*; unroll some rows at a time",
+        ),
     ],
 )
 def test_what_is_refused(arguments, words):

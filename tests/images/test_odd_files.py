@@ -23,8 +23,8 @@ from regweave.images import (
 from regweave.images.deep_png import write_deep_png
 from regweave.images.files import page_count
 from regweave.images.mapped import map_image, mapped_output
-from regweave.images.memory import check_memory, room
 from regweave.images.targets import FORMATS, check_holds, check_target, fitting_profile, keeps_alpha
+from regweave.memory import check_memory, room
 
 pillow = pytest.importorskip("PIL.Image")
 tifffile = pytest.importorskip("tifffile")

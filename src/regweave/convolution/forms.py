@@ -23,6 +23,7 @@ import numpy as np
 
 from regweave.cascades.arrays import take
 from regweave.errors import InputError
+from regweave.memory import room
 from regweave.operators import Axis
 
 FORMS = ("unrolled", "polyphase", "none")
@@ -34,13 +35,18 @@ def unroll_rows(image: Any, kernel_width: int, stride: int = 1) -> Any:
     `image` [..., height, width] is an ndarray of any element type, or a float32 tensor. The result is of the
     same kind, [..., height * kernel_width, (width - kernel_width) // stride + 1]: row `y * kernel_width + k`
     holds the elements that tap k reads in image row y. Errors: InputError where a row is shorter than the
-    kernel, or is none.
+    kernel, or is none, and where the result is larger than this machine's memory.
     """
     x, wrap = (image, np.asarray) if type(image) is np.ndarray else take(image, "image")
     axis = _axis(x, kernel_width, stride)
-    rows = np.lib.stride_tricks.sliding_window_view(x, kernel_width, axis=-1)[..., :: axis.stride, :]
-    blocks = np.ascontiguousarray(np.moveaxis(rows, -1, -2))
-    return wrap(blocks.reshape(*x.shape[:-2], x.shape[-2] * kernel_width, axis.outputs))
+    blocks = room(
+        (*x.shape[:-1], axis.kernel, axis.outputs),
+        x.dtype,
+        fix="unroll some rows at a time: image[..., first:last, :]; regweave.conv2d keeps a few rows only",
+    )
+    rows = np.lib.stride_tricks.sliding_window_view(x, axis.kernel, axis=-1)[..., :: axis.stride, :]
+    np.copyto(blocks, np.moveaxis(rows, -1, -2))
+    return wrap(blocks.reshape(*x.shape[:-2], x.shape[-2] * axis.kernel, axis.outputs))
 
 
 def plane_shifts(axis: Axis, form: str) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.images.memory import check_memory
 from regweave.images.packages import optional_module
+from regweave.memory import check_memory
 
 _HEADS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _BITS_TAG, _ORIENTATION_TAG = 258, 274

@@ -28,9 +28,9 @@ from regweave.errors import InputError, nearest_names
 from regweave.files import write_bytes
 from regweave.images.deep_png import read_deep_png, write_deep_png
 from regweave.images.deep_tiff import is_deep, is_tiff, read_deep_tiff, write_pages
-from regweave.images.memory import check_memory
 from regweave.images.packages import optional_module
 from regweave.images.targets import check_holds, check_target, fitting_profile, keeps_alpha
+from regweave.memory import check_memory
 from regweave.values import frozen
 
 _TYPES = (np.uint8, np.uint16, np.float32)

@@ -21,10 +21,10 @@ from regweave.cascades import thread_count
 from regweave.convolution import Conv2d
 from regweave.errors import InputError, nearest_names
 from regweave.images.conversion import to_image, to_planes
-from regweave.images.memory import room
 from regweave.images.operations import read_matrix
 from regweave.images.product import Progress
 from regweave.images.taking import check_out, whole_number
+from regweave.memory import room
 from regweave.values import frozen
 
 #: How an image goes on beyond its edges.

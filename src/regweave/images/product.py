@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
-from regweave.images.memory import room
 from regweave.images.taking import check_out, real_matrix
+from regweave.memory import room
 from regweave.values import frozen
 
 #: Where an image product can run, and the types that the products may be formed in.

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.images.memory import room
 from regweave.images.product import ImageProduct, Progress, image_gemm
 from regweave.images.taking import real_matrix, whole_number
+from regweave.memory import room
 
 #: Elements of the patches that are made at a time.
 _BAND = 1 << 22

@@ -29,7 +29,12 @@ def check_memory(what: str, needed: int, *, fix: str | None = None) -> None:
 
 
 def room(shape: Sequence[int], dtype: np.dtype | type, *, fix: str | None = None) -> np.ndarray:
-    """An array with nothing in it; InputError if it is larger than this machine's memory."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    check_memory(f"an array of {' x '.join(map(str, shape))}", size, fix=fix)
-    return np.empty(shape, dtype)
+    """An array with nothing in it; InputError if it is larger than this machine's memory, or what is left."""
+    size, what = math.prod(shape) * np.dtype(dtype).itemsize, f"an array of {' x '.join(map(str, shape))}"
+    check_memory(what, size, fix=fix)
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        raise InputError(
+            f"{what} takes {size / _GB:.1f} GB", expected="less, for the system gives no more", fix=fix
+        ) from None
