@@ -81,6 +81,23 @@ def test_images_with_gates_bias_and_residual(machine, pixels, parts, form):
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_planes_may_lie_apart(machine):
+    """Rows of larger images: every tensor has its own distance between planes."""
+    channels, pixels = 5, 37
+    x, other, gate = values(channels, 50), values(channels, 40, seed=1), values(channels, seed=2)
+    structure = RunStructure((TensorMul(), TensorAdd()), (0, 1), "planes", channels, frozenset({0}))
+    y = np.full((channels, 44), -77.0, np.float32)
+    arguments = run_arguments(structure)()
+    arguments.x, arguments.y, arguments.rows, arguments.batch = x.ctypes.data, y.ctypes.data, pixels, 1
+    arguments.parts, arguments.x_pitch, arguments.y_pitch = 1, x.strides[0], y.strides[0]
+    arguments.extras[0], arguments.extras[1] = gate.ctypes.data, other.ctypes.data
+    arguments.pitches[1] = other.strides[0]
+    cpu.load(sweep_kernel(structure, machine))(ctypes.addressof(arguments), 0)
+    expected = x[:, :pixels] * gate[:, None] + other[:, :pixels]
+    np.testing.assert_allclose(y[:, :pixels], expected, rtol=1e-6, atol=1e-6)
+    assert (y[:, pixels:] == -77).all()
+
+
 def test_nothing_happens_without_images(machine):
     structure = RunStructure((TensorMul(),), (0,), "planes", 16, frozenset({0}))
     sweep(structure, machine, values(0, 16, 5), [values(0, 16)], rows=5, batch=0)

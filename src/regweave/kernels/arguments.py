@@ -9,7 +9,9 @@
     parts                 into how many parts the work is divided
     scratch               64-byte aligned, parts * ChainPlan.scratch_bytes bytes, contents irrelevant
     flags                 STREAM: y is written past the caches (y and y_pitch multiples of the vector's bytes)
-    extras[]              addresses of the extra inputs, each with the shape of its stage's result, contiguous
+    extras[]              addresses of the extra inputs, each with the shape of its stage's result
+    pitches[]             bytes from one channel of an extra input to the next, 0 where it is contiguous; read for
+                          pixels only, and extra inputs of one stage share that of the first
     weights[]             addresses of the packed stages (see packing)
 
 `y` may share memory with no input, except that it may be exactly an extra input of the last stage.
@@ -32,7 +34,8 @@ _HEAD = ("x", "y", "x_pitch", "y_pitch", "rows", "batch", "parts", "scratch", "f
 def arguments_type(extras: int, stages: int) -> type[ctypes.Structure]:
     """The structure for a number of extra inputs and stages."""
     fields = [(name, ctypes.c_int64) for name in _HEAD]
-    fields += [("extras", ctypes.c_int64 * extras), ("weights", ctypes.c_int64 * stages)]
+    arrays = (("extras", extras), ("pitches", extras), ("weights", stages))
+    fields += [(name, ctypes.c_int64 * count) for name, count in arrays]
     return type("ChainArguments", (ctypes.Structure,), {"_fields_": fields})
 
 

@@ -103,15 +103,28 @@ class PixelsDriver:
         b.emit("mov", pixels, pitch)
         b.emit("sub", pixels, w.slot("pixel"))
         b.emit("mov", w.slot("pixels"), pixels)
-        b.emit("shl", pitch, 2)
-        b.emit("mov", w.slot("extra_pitch"), pitch)
         for stage, extras in enumerate(self.signature.extras):
-            for t, index in enumerate(e for e in extras if e is not None):
+            used = [e for e in extras if e is not None]
+            if used:
+                self._set_pitch(w, args, stage, used[0])
+            for t, index in enumerate(used):
+                b.emit("mov", pitch, w.slot(f"stage{stage}_pitch"))
                 b.emit("imul", where, pitch, widths[stage + 1])
                 b.emit("imul", where, w.slot("image"))
                 b.emit("add", where, w.field("extras", index, args=args))
                 self._add_pixel(w, where)
                 b.emit("mov", w.slot(f"stage{stage}_extra{t}"), where)
+
+    def _set_pitch(self, w: Workspace, args: Variable, stage: int, extra: int) -> None:
+        """Slot stage<s>_pitch: what is given, or that of contiguous channels."""
+        b, given, pitch = w.b, w.b.fresh_label("pitch_given"), w.b.general("given")
+        b.emit("mov", pitch, w.field("pitches", extra, args=args))
+        b.emit("test", pitch, pitch)
+        b.emit("jump_nonzero", given)
+        b.emit("mov", pitch, w.field("rows", args=args))
+        b.emit("shl", pitch, 2)
+        b.label(given)
+        b.emit("mov", w.slot(f"stage{stage}_pitch"), pitch)
 
     def _add_pixel(self, w: Workspace, where: Variable) -> None:
         pixel = w.b.general("pixel")
@@ -180,6 +193,8 @@ class PixelsDriver:
             b.emit("mov", place, w.field("weights", stage))
             b.emit("mov", w.slot("source"), place)
             extras = [e for e in self.signature.extras[stage] if e is not None]
+            if extras:
+                w.copy_slot("extra_pitch", f"stage{stage}_pitch")
             for t in range(len(extras)):
                 w.copy_slot(f"extra{t}", f"stage{stage}_extra{t}")
             if narrow:

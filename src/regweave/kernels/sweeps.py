@@ -13,8 +13,9 @@ plane:
 
     for each plane: s = gate[plane]; for each vector of the part's pixels: y = x * s
 
-The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights; the
-pitches are not used, tensors are contiguous. A part does a range of rows, or of pixels of every plane.
+The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights. Planes may
+lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: they are contiguous), rows and blocks are contiguous. A part does
+a range of rows, or of pixels of every plane.
 """
 
 from __future__ import annotations
@@ -214,8 +215,7 @@ class _Planes(_Writer):
         b.emit("jump_greater_equal", done)
         for bound in (first, last):
             b.emit("imul", bound, bound, unit)
-        pitch = self._loaded(self.field("rows"))
-        b.emit("imul", pitch, pitch, unit)
+        pitches = self._pitches(unit)
         self.load_pointers()
         images, planes = b.general("images"), b.general("planes")
         b.emit("mov", images, self.field("batch"))
@@ -230,7 +230,7 @@ class _Planes(_Writer):
         b.emit("mov", self.offset, first)
         b.emit("mov", self.end, last)
         self.sweep(lambda index, j: held[index], tail=not blocks)
-        for pointer in (self.x, self.y, *self._tensors()):
+        for pointer, pitch in pitches:
             b.emit("add", pointer, pitch)
         step = self.size if blocks else 4
         for pointer in (*self.channel, *(self.extras[gate] for gate in sorted(self.s.gates))):
@@ -244,6 +244,26 @@ class _Planes(_Writer):
         b.label(done)
         return b.finish()
 
+    def _pitches(self, unit: int) -> list[tuple[Variable, Variable | Memory]]:
+        """Bytes from one plane to the next, with the pointer of each tensor: they wait on the stack."""
+        b, s = self.b, self.s
+        whole = self._loaded(self.field("rows"))
+        b.emit("imul", whole, whole, unit)
+        extras = [t for t in range(s.extra_inputs) if t not in s.gates]
+        if s.form != "planes":
+            return [(pointer, whole) for pointer in (self.x, self.y, *(self.extras[t] for t in extras))]
+        given = [(self.x, "x_pitch", 0), (self.y, "y_pitch", 0)]
+        found = []
+        for pointer, name, index in (*given, *((self.extras[t], "pitches", t) for t in extras)):
+            kept, value, apart = b.stack(8), self._loaded(self.field(name, index)), b.fresh_label("apart")
+            b.emit("test", value, value)
+            b.emit("jump_nonzero", apart)
+            b.emit("mov", value, whole)
+            b.label(apart)
+            b.emit("mov", kept, value)
+            found.append((pointer, kept))
+        return found
+
     def _planes_per_image(self) -> int:
         if self.s.form == "flat":
             return 1
@@ -255,9 +275,6 @@ class _Planes(_Writer):
             for index, (op, extra) in enumerate(zip(self.s.ops, self.s.extras, strict=True))
             if op.operand == "channel" or extra in self.s.gates
         ]
-
-    def _tensors(self) -> Sequence[Variable]:
-        return [extra for t, extra in enumerate(self.extras) if t not in self.s.gates]
 
     def _operand(self, index: int) -> Variable:
         """The operand of this plane in a register."""
