@@ -10,8 +10,8 @@
     scratch               64-byte aligned, parts * ChainPlan.scratch_bytes bytes, contents irrelevant
     flags                 STREAM: y is written past the caches (y and y_pitch multiples of the vector's bytes)
     extras[]              addresses of the extra inputs, each with the shape of its stage's result
-    pitches[]             bytes from one channel of an extra input to the next, 0 where it is contiguous; read for
-                          pixels only, and extra inputs of one stage share that of the first
+    pitches[]             bytes from one channel of an extra input to the next, 0 where it is contiguous; read
+                          for pixels only, and extra inputs of one stage share that of the first
     weights[]             addresses of the packed stages (see packing)
 
 `y` may share memory with no input, except that it may be exactly an extra input of the last stage.

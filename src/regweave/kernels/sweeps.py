@@ -13,9 +13,9 @@ plane:
 
     for each plane: s = gate[plane]; for each vector of the part's pixels: y = x * s
 
-The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights. Planes may
-lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: they are contiguous), rows and blocks are contiguous. A part does
-a range of rows, or of pixels of every plane.
+The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights. Planes
+may lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: they are contiguous), rows and blocks are contiguous. A part
+does a range of rows, or of pixels of every plane.
 """
 
 from __future__ import annotations
