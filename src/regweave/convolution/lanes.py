@@ -21,12 +21,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.convolution.forms import phases, plane_of
+from regweave.convolution.forms import phases
 from regweave.convolution.plan import WRITTEN_OUT
+from regweave.convolution.reading import Border, Inside, channel_bytes, line_bytes
+from regweave.convolution.steps import Steps
 from regweave.programs import Memory, Program, ProgramBuilder, Value
 
 if TYPE_CHECKING:
     from regweave.convolution.plan import ConvPlan
+
+#: The most products that vectors write out where each element is asked for.
+_WRITTEN_OUT_BORDER = 500
 
 
 def filter_blocks(plan: ConvPlan) -> int:
@@ -58,7 +63,7 @@ def convolve_program(plan: ConvPlan) -> Program:
     return _Convolve(plan).program()
 
 
-class _Convolve:
+class _Convolve(Steps):
     def __init__(self, plan: ConvPlan) -> None:
         self.plan, self.c = plan, plan.convolution
         self.ox, self.oy, self.oc = plan.outputs_per_thread
@@ -66,12 +71,7 @@ class _Convolve:
         self.lanes = plan.group[0] if self.vectors else plan.machine.lanes
         self.element, self.direct = plan.element, plan.form == "none"
         c, e = self.c, self.element
-        if self.direct:
-            self.line, lines = c.horizontal.size * e, c.vertical.size
-        else:
-            self.line, lines = plan.planes * plan.pitch * e, plan.strip_lines
-        self.channel = self.line * lines
-        self.step = c.horizontal.stride if self.direct else 1
+        self.line, self.channel = line_bytes(plan), channel_bytes(plan)
         self.taps = c.vertical.kernel * c.horizontal.kernel
         self.block = 4 * filter_pitch(plan) * (1 + c.group_channels * self.taps)
         sizes = {
@@ -81,40 +81,12 @@ class _Convolve:
             "y": c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs * e,
         }
         threads = self.lanes if self.vectors else plan.group[0] * plan.group[1]
-        self.b = ProgramBuilder(
-            "convolve",
-            self.lanes,
-            memories=[Memory(name, "global", size) for name, size in sizes.items()],
-            warps=threads // self.lanes,
+        memories = [Memory(name, "global", size) for name, size in sizes.items()]
+        super().__init__(
+            ProgramBuilder("convolve", self.lanes, memories=memories, warps=threads // self.lanes)
         )
         #: Blocks at the end of a row move inwards.
         self.shifted = self.vectors and c.horizontal.outputs >= plan.columns
-        #: Words of a thread lie side by side at whole vectors.
-        self.wide = not self.vectors and plan.form == "unrolled" and self.ox > 1
-
-    # -- numbers -------------------------------------------------------------------------------------------
-
-    def number(self, value: int) -> Value:
-        return self.b.constant(value)
-
-    def add(self, one: Value, other: Value | int) -> Value:
-        if isinstance(other, int):
-            if other == 0:
-                return one
-            other = self.number(other)
-        return self.b.step("add", (one, other))
-
-    def times(self, value: Value, factor: int) -> Value:
-        return value if factor == 1 else self.b.step("multiply", (value, self.number(factor)))
-
-    def less(self, value: Value, bound: int) -> Value:
-        return self.b.step("less", (value, self.number(bound)))
-
-    def choose(self, predicate: Value, one: Value, other: Value) -> Value:
-        return self.b.step("select", (predicate, one, other))
-
-    def at_most(self, value: Value, most: int) -> Value:
-        return self.choose(self.less(value, most), value, self.number(most))
 
     # -- where a thread is ---------------------------------------------------------------------------------
 
@@ -167,12 +139,6 @@ class _Convolve:
             z, block = self.divided(z, filter_blocks(self.plan))
         return y, z, self.divided(z, self.c.groups)[1], block
 
-    def divided(self, value: Value, by: int) -> tuple[Value, Value]:
-        if by == 1:
-            return value, self.number(0)
-        quotient = self.b.step("divide", (value, self.number(by)))
-        return quotient, self.b.step("subtract", (value, self.times(quotient, by)))
-
     def split(self, group_first: Value) -> None:
         """Threads inside the image, and those at its border."""
         c, b, e = self.c, self.b, self.element
@@ -224,51 +190,32 @@ class _Convolve:
                 at = (o * self.oy + y) * self.ox + x
                 sums[at] = self.b.step("multiply_add_f32", (word, weight, sums[at]))
 
-    def words(self, address: Value, offset: int, known: dict[int, Value]) -> list[Value]:
-        """A thread's words of a row for one tap; `known` are those at other offsets."""
-        e, b = self.element, self.b
-        if self.wide:
-            size = min(16, self.ox * e)
-            loaded = [
-                word for at in range(0, self.ox * e, size) for word in b.load("x", address, size, offset + at)
-            ]
-            return [self.widened(word, half) for word in loaded for half in range(4 // e)]
-        found = []
-        for x in range(self.ox):
-            place = offset + x * e * (self.lanes if self.vectors else 1) * self.step
-            if place not in known:
-                known[place] = self.widened(b.load("x", address, e, place)[0], 0)
-            found.append(known[place])
-        return found
-
-    def widened(self, word: Value, half: int) -> Value:
-        if self.element == 4:
-            return self.b.step("number", (word,))
-        if half:
-            word = self.b.step("shift_right", (word, self.number(16)))
-        return self.b.step("widen_f16", (word,))
-
-    def offset(self, tap: int) -> int:
-        """Bytes from output 0's first element to the one that a tap reads, in one rearranged row."""
-        plane, place = plane_of(self.c.horizontal, self.plan.form, tap)
-        return (plane * (0 if self.direct else self.plan.pitch) + place) * self.element
-
     def inside(self, base: Value) -> list[Value]:
         """All sums of a thread none of whose elements is padding."""
+        return self.sums(Inside(self.b, self.plan, base), WRITTEN_OUT)
+
+    def border(self) -> list[Value]:
+        """All sums of a thread that asks of each element whether the image has it."""
+        place = self.begin if Border.whole(self.plan) else self.first_column
+        reader = Border(self.b, self.plan, self.image, self.first_row, place)
+        return self.sums(reader, _WRITTEN_OUT_BORDER if self.vectors else 0)
+
+    def sums(self, reader: Inside | Border, most: int) -> list[Value]:
+        """All sums of a thread; at most so many products are written out."""
         c, b = self.c, self.b
         first = self.add(self.weights, 4 * self.pitch)
+        across = self.ox * self.oy * self.oc * c.horizontal.kernel
         with b.loop(c.group_channels, self.starts()) as loop:
-            x = self.add(base, self.times(loop.index, self.channel))
             w = self.add(first, self.times(loop.index, 4 * self.pitch * self.taps))
-            each = self.ox * self.oy * self.oc
-            if self.plan.taps_at_once:
-                sums = self.written_out(x, w, list(loop.values))
+            channel = reader.channel(loop.index)
+            if self.plan.taps_at_once and across * c.vertical.kernel <= most:
+                sums = self.written_out(channel, w, list(loop.values))
             else:
-                sums = self.by_rows(x, w, loop.values, whole=each * c.horizontal.kernel <= WRITTEN_OUT)
+                sums = self.by_rows(channel, w, loop.values, whole=across <= most)
             loop.repeat(sums)
         return list(loop.results)
 
-    def written_out(self, x: Value, w: Value, sums: list[Value]) -> list[Value]:
+    def written_out(self, reader: Inside | Border, w: Value, sums: list[Value]) -> list[Value]:
         down, columns = self.c.vertical, self.c.horizontal.kernel
         meets: dict[int, list[tuple[int, int]]] = {}
         for y in range(self.oy):
@@ -277,104 +224,66 @@ class _Convolve:
         for line in sorted(meets):
             known: dict[int, Value] = {}
             for column in range(columns):
-                words = self.words(x, line * self.line + self.offset(column), known)
+                words = reader.words(line, column, known)
                 for y, row in meets[line]:
                     weights = self.load_weights(w, 4 * self.pitch * (row * columns + column))
                     self.multiply(sums, y, words, weights)
         return sums
 
-    def by_rows(self, x: Value, w: Value, sums: Sequence[Value], *, whole: bool) -> list[Value]:
+    def by_rows(
+        self, reader: Inside | Border, w: Value, sums: Sequence[Value], *, whole: bool
+    ) -> list[Value]:
         """A loop over kernel rows; taps are written out if `whole`, else looped over too."""
         c, b = self.c, self.b
         columns = c.horizontal.kernel
         with b.loop(c.vertical.kernel, sums) as loop:
-            line = self.add(x, self.times(loop.index, c.vertical.dilation * self.line))
+            row = reader.down(loop.index)
             weights = self.add(w, self.times(loop.index, 4 * self.pitch * columns))
             values = list(loop.values)
             if whole:
                 for tap in range(columns):
                     held = self.load_weights(weights, 4 * self.pitch * tap)
-                    self.all_rows(line, self.offset(tap), held, values)
+                    self.all_rows(row, tap, held, values)
             else:
                 for first, count, step, reach in self.runs():
-                    values = self.by_taps(line, weights, values, first, count, step, reach)
+                    values = self.by_taps(row, weights, values, first, count, step, reach)
             loop.repeat(values)
         return list(loop.results)
 
     def runs(self) -> list[tuple[int, int, int, int]]:
-        """Taps whose elements lie evenly: (first, count, taps from one to the next, bytes likewise)."""
-        axis, e = self.c.horizontal, self.element
+        """Taps whose elements lie evenly: (first, count, taps from one to the next, elements likewise)."""
+        axis = self.c.horizontal
         if self.direct:
-            return [(0, axis.kernel, 1, axis.dilation * e)]
+            return [(0, axis.kernel, 1, axis.dilation)]
         if self.plan.form == "unrolled":
-            return [(0, axis.kernel, 1, self.plan.pitch * e)]
+            return [(0, axis.kernel, 1, self.plan.pitch)]
         apart = phases(axis)
-        reach = apart * axis.dilation // axis.stride * e
+        reach = apart * axis.dilation // axis.stride
         return [(tap, -(-(axis.kernel - tap) // apart), apart, reach) for tap in range(self.plan.planes)]
 
     def by_taps(
-        self, x: Value, w: Value, sums: Sequence[Value], first: int, count: int, step: int, reach: int
+        self,
+        reader: Inside | Border,
+        w: Value,
+        sums: Sequence[Value],
+        first: int,
+        count: int,
+        step: int,
+        reach: int,
     ) -> list[Value]:
         with self.b.loop(count, sums) as loop:
-            line = self.add(x, self.times(loop.index, reach))
             weights = self.add(w, self.times(loop.index, 4 * self.pitch * step))
             values = list(loop.values)
             held = self.load_weights(weights, 4 * self.pitch * first)
-            self.all_rows(line, self.offset(first), held, values)
+            self.all_rows(reader.along(loop.index, reach), first, held, values)
             loop.repeat(values)
         return list(loop.results)
 
-    def all_rows(self, x: Value, offset: int, weights: Sequence[Value], sums: list[Value]) -> None:
+    def all_rows(
+        self, reader: Inside | Border, tap: int, weights: Sequence[Value], sums: list[Value]
+    ) -> None:
         for y in range(self.oy):
-            words = self.words(x, offset + y * self.c.vertical.stride * self.line, {})
-            self.multiply(sums, y, words, weights)
-
-    def border(self) -> list[Value]:
-        """All sums of a thread that asks of each element whether the image has it."""
-        c, b = self.c, self.b
-        down, along = c.vertical, c.horizontal
-        first = self.add(self.weights, 4 * self.pitch)
-        with b.loop(c.group_channels, self.starts()) as channels:
-            with b.loop(down.kernel, channels.values) as rows:
-                with b.loop(along.kernel, rows.values) as taps:
-                    x = self.add(self.image, self.times(channels.index, self.channel))
-                    tap = self.add(self.times(rows.index, along.kernel), taps.index)
-                    tap = self.add(self.times(channels.index, self.taps), tap)
-                    held = self.load_weights(self.add(first, self.times(tap, 4 * self.pitch)), 0)
-                    sums = list(taps.values)
-                    for y in range(self.oy):
-                        line = self.add(self.first_row, self.times(rows.index, down.dilation))
-                        line = self.add(line, y * down.stride)
-                        words = [self.checked(x, line, taps.index, at) for at in range(self.ox)]
-                        self.multiply(sums, y, words, held)
-                    taps.repeat(sums)
-                rows.repeat(taps.results)
-            channels.repeat(rows.results)
-        return list(channels.results)
-
-    def checked(self, x: Value, line: Value, tap: Value, at: int) -> Value:
-        """One word of a row; zero where the row or the place is padding."""
-        along, e, b = self.c.horizontal, self.element, self.b
-        whole = self.vectors and along.stride == 1 and along.size >= self.lanes
-        place = self.add(self.begin if whole else self.first_column, self.times(tap, along.dilation))
-        place = self.add(place, at * along.stride * (self.lanes if self.vectors else 1))
-        zero = self.number(0)
-        has_line = self.less(line, self.c.vertical.size)
-        row = self.add(x, self.times(self.choose(has_line, line, zero), self.line))
-        if not whole:
-            has_place = self.less(place, along.size)
-            (word,) = b.load("x", self.add(row, self.times(self.choose(has_place, place, zero), e)), e)
-        else:
-            # the nearest vector that the row has, moved over by as many lanes
-            last, lane = along.size - self.lanes, b.step("thread")
-            near = self.choose(self.less(place, 1 << 31), self.number(last), zero)
-            near = self.choose(self.less(place, last), place, near)
-            (word,) = b.load("x", self.add(self.add(row, self.times(near, e)), self.times(lane, e)), e)
-            place = self.add(place, lane)
-            word = b.step("shuffle", (word, b.step("subtract", (place, near))), (self.lanes,))
-            has_place = self.less(place, along.size)
-        word = self.choose(has_line, self.choose(has_place, word, zero), zero)
-        return self.widened(word, 0)
+            self.multiply(sums, y, reader.words(y * self.c.vertical.stride, tap, {}), weights)
 
     # -- results -------------------------------------------------------------------------------------------
 

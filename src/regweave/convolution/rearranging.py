@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from regweave.convolution.steps import Steps
 from regweave.programs import Memory, Program, ProgramBuilder, Value
 
 if TYPE_CHECKING:
@@ -38,34 +39,19 @@ def rearrange_program(plan: ConvPlan) -> Program:
         ],
     )
 
-    def number(value: int) -> Value:
-        return b.constant(value)
-
-    def add(one: Value, other: Value) -> Value:
-        return b.step("add", (one, other))
-
-    def times(value: Value, factor: int) -> Value:
-        return b.step("multiply", (value, number(factor)))
-
-    def less(value: Value, bound: int) -> Value:
-        return b.step("less", (value, number(bound)))
-
-    def choose(predicate: Value, one: Value, other: Value) -> Value:
-        return b.step("select", (predicate, one, other))
-
+    steps = Steps(b)
+    number, add, times, less, choose = steps.number, steps.add, steps.times, steps.less, steps.choose
     zero = number(0)
     start = times(b.step("block", (), (), "x"), lanes * each)
     place = add(start, times(b.step("thread"), each))
     row = b.step("block", (), (), "y")
-    line = b.step("divide", (row, number(plan.planes)))
-    plane = b.step("subtract", (row, times(line, plan.planes)))
+    line, plane = steps.divided(row, plan.planes)
     shift = times(plane, along.dilation)
     if plan.form == "polyphase":
-        periods = b.step("divide", (shift, number(along.stride)))
-        shift = b.step("subtract", (shift, times(periods, along.stride)))
-    shift = add(shift, number(-along.before))
+        shift = steps.divided(shift, along.stride)[1]
+    shift = add(shift, -along.before)
     (first,) = b.load("strip", zero)
-    image_row = add(add(times(first, down.stride), line), number(-down.before))
+    image_row = add(add(times(first, down.stride), line), -down.before)
     has_row = less(image_row, down.size)
     channel = b.step("block", (), (), "z")
     image = add(times(channel, down.size), choose(has_row, image_row, zero))
@@ -82,7 +68,7 @@ def rearrange_program(plan: ConvPlan) -> Program:
     def checked() -> None:
         words = []
         for at in range(each):
-            source = add(times(add(place, number(at)), along.stride), shift)
+            source = add(times(add(place, at), along.stride), shift)
             has_place = less(source, along.size)
             address = add(image, times(choose(has_place, source, zero), e))
             (word,) = b.load("image", address, e)
