@@ -28,12 +28,13 @@ PIECE = 128
 
 
 def emit_products(
-    w: Workspace, scalars: Scalars, count: int, vectors: int, pitch: int
+    w: Workspace, scalars: Scalars, count: int, vectors: int, pitch: int, *, ask: bool = False
 ) -> list[list[Variable]]:
     """Emit the loop for a tile; the accumulators acc[i][j] hold the results.
 
-    `pitch` is the number of bytes from one row of vectors to the next. Reads slots `k` and `panel`; leaves
-    `walk` behind the last row of vectors and `source` where it was.
+    `pitch` is the number of bytes from one row of vectors to the next; with `ask`, each step asks for the
+    line `asked` bytes behind it. Reads slots `k` and `panel`; leaves `walk` behind the last row of vectors and
+    `source` where it was.
     """
     b, r = w.b, w.r
     acc = [b.vectors(f"acc{i}_", vectors) for i in range(count)]
@@ -43,6 +44,8 @@ def emit_products(
         row_of_vectors = b.vectors("vector", vectors)
         for j, vector in enumerate(row_of_vectors):
             b.emit("load", vector, b.at(r.walk, j * w.geometry.vector_bytes))
+        if ask:
+            b.emit("prefetch_l2", b.at(r.walk, index=r.asked))
         for i, row in enumerate(acc):
             if vectors == 1:
                 b.emit("fma", row[0], row_of_vectors[0], scalars.at(w, i))
@@ -121,6 +124,7 @@ class SpilledProducts:
     count: int
     widths: tuple[int, ...]
     pitch: int
+    ask: bool = False
 
     @property
     def stem(self) -> str:
@@ -138,7 +142,7 @@ class SpilledProducts:
                 b.emit("jump_equal", label)
         for width, label in reversed(list(zip(self.widths, labels, strict=True))):
             b.label(label)
-            spill(w, emit_products(w, self.scalars, self.count, width, self.pitch))
+            spill(w, emit_products(w, self.scalars, self.count, width, self.pitch, ask=self.ask))
             if width != min(self.widths):
                 b.emit("jump", done)
         b.label(done)

@@ -166,6 +166,16 @@ class RowsDriver:
                     stream=False,
                     claim=last,
                     ahead=Ahead(0 if signature.block else plan.ahead, 1, apart=False),
+                    following=self._following(vectors),
                 ),
                 len(list(panels)),
             )
+
+    def _following(self, vectors: int) -> int:
+        """Bytes from one panel to the next, where weights come from beyond the core's own cache for few rows:
+        for those of a single product. (A chain's, fetched again for each block, gained nothing.)"""
+        (k, n, *more), g = self.signature.widths, self.plan.geometry
+        if more or 4 * k * n <= g.cache_bytes:
+            return 0
+        operands = Epilogue(self.signature.epilogues[0], by_vector=True).channels
+        return vectors * g.vector_bytes * (k + operands)

@@ -58,7 +58,9 @@ class Stage:
 
     `widths`: the vectors of a panel; of several, slot `vectors` chooses one at run time, and all results
     take the row loop. `pitch`: bytes between two rows of the panel. `columns`: which lanes exist. `stream`:
-    results go past the caches; else `claim` asks for their lines beforehand. Epilogues by vector go on to
+    results go past the caches; else `claim` asks for their lines beforehand. `following`: bytes to the next
+    panel, where that should be asked for during this one's first tiles, a line of each row in each tile; 0
+    where all panels stay in the core's own cache. Epilogues by vector go on to
     the panels that follow; the others have one panel, and their packed weights are the scalars.
     """
 
@@ -72,6 +74,7 @@ class Stage:
     stream: bool
     claim: bool
     ahead: Ahead
+    following: int = 0
 
     @property
     def stem(self) -> str:
@@ -89,12 +92,16 @@ class Stage:
         b.emit("mov", r.out, w.slot("out"))
         b.emit("mov", r.left, w.slot("count"))
         b.emit("mov", r.walk, w.slot("panel"))
+        if self.following:
+            b.emit("mov", r.asked, self.following)
         for t in range(self.epilogue.tensors):
             w.copy_slot(f"extra{t}_here", f"extra{t}")
         b.emit("sub", r.left, g.scalars)
         b.emit("jump_less", tail)
         b.label(six)
         self._full_tile(w)
+        if self.following:
+            self._ask_further(w)
         b.emit("sub", r.left, g.scalars)
         b.emit("jump_greater_equal", six)
         b.label(tail)
@@ -120,11 +127,22 @@ class Stage:
         if not self._direct:
             self._spilled_tile(w, count)
             return
-        acc = emit_products(w, self.scalars, count, self.widths[0], self.pitch)
+        ask = self.following > 0
+        acc = emit_products(w, self.scalars, count, self.widths[0], self.pitch, ask=ask)
         self.place.prepare(w, count)
         finish_tile(w, self.epilogue, self.place, acc, self.columns, self.stream)
         self.place.next_tile(w, count)
         self.scalars.next_tile(w, count)
+
+    def _ask_further(self, w: Workspace) -> None:
+        """Go on to the next line of the rows of the panel that follows; behind the last one start at none."""
+        b, r = w.b, w.r
+        more = b.fresh_label("lines_left")
+        b.emit("add", r.asked, 64)
+        b.emit("cmp", r.asked, self.following + self.pitch)
+        b.emit("jump_less", more)
+        b.emit("zero", r.asked)
+        b.label(more)
 
     def _claim(self, w: Workspace, count: int) -> None:
         """Ask for the lines that the tile will write, so that they are there when it is done."""
@@ -135,7 +153,8 @@ class Stage:
                 w.b.emit("prefetch_write", self.place.at(w, i, j))
 
     def _spilled_tile(self, w: Workspace, count: int) -> None:
-        w.call(SpilledProducts(self.scalars, count, self.widths, self.pitch))
+        ask = self.following > 0 and count == w.geometry.scalars
+        w.call(SpilledProducts(self.scalars, count, self.widths, self.pitch, ask))
         w.b.emit("mov", w.r.steps, count)
         w.call(RowLoop(self.epilogue, self.place, self.extras, self.widths[-1], self.columns, self.stream))
 

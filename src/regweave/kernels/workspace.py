@@ -36,7 +36,7 @@ class Registers:
     `source` first scalar of the tile; `near`, `far` walk from it (far: three rows on); `pitch` bytes
     between its rows; `walk` walks down the vectors; `steps` counts the product's steps; `out` first result
     of the tile, `out_far` three rows on, `out_pitch` between its rows; `left` scalars still to do; `ahead`
-    the input that will be needed next.
+    the input that will be needed next; `asked` how far behind `walk` the weights are that will be.
     """
 
     def __init__(self, b: Builder) -> None:
@@ -51,6 +51,7 @@ class Registers:
         self.out_pitch = b.general("out_pitch")
         self.left = b.general("left")
         self.ahead = b.general("ahead")
+        self.asked = b.general("asked")
 
 
 class Workspace:
