@@ -54,17 +54,17 @@ def test_rows_two_apart_are_transformed_by_phases():
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("kernel", [3, 5, 7])
-def test_rows_two_apart_are_as_near_to_float64_as_the_sum(isa, kernel):
+@pytest.mark.parametrize(("stride", "kernel"), [(1, 4), (1, 5), (2, 3), (2, 5), (2, 7)])
+def test_transformed_rows_are_as_near_to_float64_as_the_sum(isa, stride, kernel):
     random = np.random.default_rng(kernel)
     x = random.standard_normal((1, 24, 30, 44)).astype(np.float32)
     w = random.standard_normal((8, 24, kernel, kernel)).astype(np.float32)
-    c = convolution_of(x.shape, w.shape, strides=2, padding=kernel // 2)
+    c = convolution_of(x.shape, w.shape, strides=stride, padding=kernel // 2)
     exact, errors = c.reference(x, w), []
-    for form in ("transformed", "polyphase"):
-        y = Conv2d(w, stride=2, padding=kernel // 2, form=form, isa=isa)(x)
+    for form in ("transformed", "none" if stride == 1 else "polyphase"):
+        y = Conv2d(w, stride=stride, padding=kernel // 2, form=form, isa=isa)(x)
         errors.append(np.sqrt(np.mean((y - exact) ** 2)))
-    assert errors[0] < 1.2 * errors[1]
+    assert errors[0] < 1.25 * errors[1]
 
 
 def test_six_products_round_little_more_than_the_plain_sum():
@@ -91,7 +91,7 @@ def test_any_size_is_near_float64(isa, data):
     groups = data.draw(st.sampled_from([1, 1, 2]))
     channels, filters = groups * data.draw(st.integers(1, 9)), groups * data.draw(st.integers(1, 9))
     down = data.draw(st.integers(1, 2))
-    kernel = data.draw(st.sampled_from([2, 3] if down == 1 else [3, 5, 7])), data.draw(st.integers(1, 5))
+    kernel = data.draw(st.sampled_from([2, 3, 4, 5] if down == 1 else [3, 5, 7])), data.draw(st.integers(1, 5))
     height, width = data.draw(st.integers(kernel[0] + down, 25)), data.draw(st.integers(kernel[1], 70))
     padding = tuple(data.draw(st.integers(0, 2)) for _ in range(4))
     stride = (down, data.draw(st.integers(1, 3)))
@@ -137,7 +137,7 @@ def test_finite_results_never_take_the_other_kernel(isa, monkeypatch):
 
 def test_what_cannot_be_transformed_is_refused_by_name():
     x = np.zeros((1, 1, 20, 20), np.float32)
-    for kernel, settings_ in ((5, {}), (2, {"stride": 2}), (3, {"stride": 3}), (3, {"dilation": 2})):
+    for kernel, settings_ in ((6, {}), (2, {"stride": 2}), (3, {"stride": 3}), (3, {"dilation": 2})):
         layer = Conv2d(np.zeros((1, 1, kernel, kernel), np.float32), form="transformed", **settings_)
         with pytest.raises(InputError, match=r"form transformed for a kernel of .* rows"):
             layer(x)

@@ -1,7 +1,7 @@
 """Which kernel a convolution gets: form, tile, strips and bands.
 
     image read where it is      stride 1 along the row and few channels (form none): no copy, masked edges
-    transformed rows            kernels of 2 or 3 rows at stride 1: about half the products (see transforms)
+    transformed rows            kernels of 2 to 5 rows at stride 1: about half the products (see transforms)
     strips of rearranged rows   everything else: a band of rows of all channels goes to a strip in cache
                                 first, with its padding; larger strides by phases (polyphase) or one plane
                                 per kernel column (unrolled)
@@ -54,7 +54,7 @@ _SHARED_VECTORS = 16
 _SHARERS = 4
 #: Stride -> kernel rows -> output rows that a transform gives: more would cost accuracy. Filters from which
 #: on it pays to transform the rows that they share.
-_TRANSFORMED = {1: {2: 4, 3: 4}, 2: {3: 3, 5: 2, 7: 2}}
+_TRANSFORMED = {1: {2: 4, 3: 4, 4: 3, 5: 2}, 2: {3: 3, 5: 2, 7: 2}}
 _WORTH_TRANSFORMING = 4
 #: Output rows from which on it pays to transform rows for stride 2.
 _ROWS_APART = 8
@@ -250,7 +250,7 @@ def _form(c: Convolution, form: str | None, *, wide: bool) -> str:
             f"form transformed for a kernel of {c.vertical.kernel} rows at stride {c.vertical.stride}, "
             f"dilation {c.vertical.dilation}, {c.vertical.outputs} results in a column",
             where="form",
-            expected="2 or 3 rows at stride 1, or 3, 5 or 7 at stride 2; dilation 1, and 2 results or more "
+            expected="2 to 5 rows at stride 1, or 3, 5 or 7 at stride 2; dilation 1, and 2 results or more "
             "along the columns",
             fix="leave the choice open",
         )
