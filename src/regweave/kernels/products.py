@@ -33,8 +33,8 @@ def emit_products(
     """Emit the loop for a tile; the accumulators acc[i][j] hold the results.
 
     `pitch` is the number of bytes from one row of vectors to the next; with `ask`, each step asks for the
-    line `asked` bytes behind it. Reads slots `k` and `panel`; leaves `walk` behind the last row of vectors and
-    `source` where it was.
+    line `asked` bytes behind it. Reads slots `k` and `panel`; leaves `walk` behind the last row of vectors
+    and `source` where it was.
     """
     b, r = w.b, w.r
     acc = [b.vectors(f"acc{i}_", vectors) for i in range(count)]
