@@ -9,8 +9,10 @@ columns, rows following each other, columns beyond the matrix as zeros:
 The packed forms of a stage, weights [K, N] and channel operands (bias, scale) [N] each:
 
     rows, blocked    panels of 64 columns (16 with AVX2), then a narrow one; behind each panel one row per
-    operand pixels           tiles of 6 channels (then 4, 2, 1), K rows each; behind each tile, per channel,
-    its operands
+                     operand. Of halves (seven.py) follow panels of the seven right operands, and behind each
+                     the operands of its columns in the left and in the right half
+    pixels           tiles of 6 channels (then 4, 2, 1), K rows each; behind each tile, per channel, its
+                     operands
 
 `packing_steps` says which copies to make; whoever can load a kernel (devices) makes them. A transposed
 matrix (Gemm's transB) is only another pair of strides.
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.kernels.plan import ChainPlan
+from regweave.kernels.seven import right_operands
 from regweave.operators import Chain, Stage
 from regweave.values import frozen
 
@@ -86,10 +89,28 @@ def packing_steps(chain: Chain, plan: ChainPlan) -> tuple[PackedStage, ...]:
     lanes = plan.geometry.lanes
     if chain.order == "pixels":
         return tuple(_pack_stage(stage, plan.geometry.scalar_tiles(stage.n), True) for stage in chain.stages)
-    return tuple(
-        _pack_stage(stage, [panel.vectors * lanes for panel in cut], False)
-        for stage, cut in zip(chain.stages, plan.panels, strict=True)
-    )
+    packed = []
+    for stage, cut, seven in zip(chain.stages, plan.panels, plan.seven, strict=True):
+        whole = _pack_stage(stage, [panel.vectors * lanes for panel in cut], False)
+        packed.append(_with_halves(whole, stage, plan) if seven else whole)
+    return tuple(packed)
+
+
+def _with_halves(whole: PackedStage, stage: Stage, plan: ChainPlan) -> PackedStage:
+    """The stage as it is, then as products of halves take it."""
+    steps, offset, half, start = list(whole.steps), whole.size, stage.n // 2, 0
+    operands = [operand for operand in stage.operands if isinstance(operand, np.ndarray)]
+    rights = right_operands(stage.weight)
+    sides = [operand[None, side : side + half] for side in (0, half) for operand in operands]
+    for vectors, group in groupby(panel.vectors for panel in plan.geometry.panels(half)):
+        width, count = vectors * plan.geometry.lanes, len(list(group))
+        panel_step, row = 4 * width * sum(matrix.shape[0] for matrix in (*rights, *sides)), offset
+        for matrix in (*rights, *sides):
+            steps.append(PackStep(row, matrix[:, start : start + width * count], width, panel_step))
+            row += 4 * width * matrix.shape[0]
+        offset += panel_step * count
+        start += width * count
+    return PackedStage(offset, tuple(steps))
 
 
 def _pack_stage(stage: Stage, widths: Sequence[int], interleaved: bool) -> PackedStage:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from regweave.errors import UnsupportedError
 from regweave.kernels.geometry import Geometry, Panel, geometry_of
+from regweave.kernels.seven import by_seven, operand_bytes
 from regweave.operators import Signature
 from regweave.values import frozen
 
@@ -41,7 +42,8 @@ class ChainPlan:
     `block` is the most rows (pixels) that go through all stages at once; `pitches[s]` the bytes from row to
     row (channel to channel) of the intermediate behind stage s; `buffers` the offsets of the two buffers in
     a part's scratch memory (pixels: behind the copied input); `scratch_bytes` the size of that memory per
-    part; `ahead` how many 64-byte lines (pixels: rows) of the next block's input each full tile asks for.
+    part; `ahead` how many 64-byte lines (pixels: rows) of the next block's input each full tile asks for;
+    `seven[s]` whether stage s multiplies halves (see seven.py), with its left operands at `operands`.
     """
 
     geometry: Geometry
@@ -51,6 +53,8 @@ class ChainPlan:
     buffers: tuple[int, int]
     scratch_bytes: int
     ahead: int
+    seven: tuple[bool, ...] = ()
+    operands: int = 0
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -95,6 +99,13 @@ def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
         _spread(-(-width // geometry.lanes) * geometry.vector_bytes, geometry) for width in widths[1:-1]
     )
     block = _block_rows(widths, geometry)
+    seven = tuple(by_seven(signature, stage, geometry) for stage in range(stages))
+    pair = 2 * geometry.scalars
+    if any(seven):
+        block = block // pair * pair
+    left = max(
+        (operand_bytes(k, geometry) for k, yes in zip(widths[:-1], seven, strict=True) if yes), default=0
+    )
     sizes = [block * max(pitches[parity::2], default=0) for parity in (0, 1)]
     lines = geometry.scalars * -(-widths[0] * 4 // 64)
     return ChainPlan(
@@ -103,8 +114,10 @@ def _plan_rows(signature: Signature, geometry: Geometry) -> ChainPlan:
         block,
         pitches,
         (0, sizes[0]),
-        _separate(sum(sizes)),
+        _separate(sum(sizes) + block // pair * left),
         min(16, -(-lines // sum(len(cut) for cut in panels))),
+        seven,
+        sum(sizes),
     )
 
 

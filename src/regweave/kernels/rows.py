@@ -22,6 +22,7 @@ from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.plan import ChainPlan
 from regweave.kernels.rowslots import RowSlots
 from regweave.kernels.scalars import Blocks, Rows
+from regweave.kernels.seventiles import OperandSums, SevenTiles
 from regweave.kernels.stage import Ahead, Stage, call_last
 from regweave.kernels.workspace import Workspace
 from regweave.operators import Signature
@@ -51,7 +52,10 @@ class RowsDriver:
             self._look_ahead(w, behind)
         for stage in range(len(self.signature.epilogues)):
             self._slots.set_stage(w, stage)
-            self._call_stage(w, stage)
+            if self.plan.seven[stage]:
+                self._call_seven(w, stage)
+            else:
+                self._call_stage(w, stage)
         b.emit("jump", top)
         b.label(image_done)
         if self.signature.block:
@@ -89,6 +93,9 @@ class RowsDriver:
         b.emit("add", tiles, blocks)
         b.emit("sub", tiles, 1)
         b.emit("divide_unsigned", tiles, tiles, blocks)
+        if any(self.plan.seven):  # whole pairs of tiles
+            b.emit("add", tiles, 1)
+            b.emit("and", tiles, -2)
         b.emit("imul", tiles, tiles, self.plan.geometry.scalars)
         b.emit("mov", w.slot("block"), tiles)
 
@@ -115,6 +122,66 @@ class RowsDriver:
             if self._single:
                 w.b.label(skip)
             start += count
+
+    def _call_seven(self, w: Workspace, stage: int) -> None:
+        """Products of halves for all pairs of tiles, then the rows that are left as they are.
+
+        Where something was not finite the whole block is done again without halves.
+        """
+        b, g = w.b, self.plan.geometry
+        again, done = b.fresh_label("not_by_seven"), b.fresh_label("stage_done")
+        (k, n), epilogue = self.signature.widths[stage : stage + 2], self.signature.epilogues[stage]
+        groups, value = b.general("groups"), b.general("value")
+        w.copy_slot("block_rows", "count")
+        b.emit("mov", groups, w.slot("count"))
+        b.emit("mov", value, 2 * g.scalars)
+        b.emit("divide_unsigned", groups, groups, value)
+        b.emit("test", groups, groups)
+        b.emit("jump_zero", again)
+        b.emit("mov", w.slot("groups"), groups)
+        b.emit("mov", value, w.slot("scratch"))
+        b.emit("add", value, self.plan.operands)
+        b.emit("mov", w.slot("operands"), value)
+        scalars, place, extras = self._ends(stage)
+        w.call(OperandSums(scalars, k))
+        mark = w.kept_memory("mark", g.vector_bytes)
+        nought = b.vector("nought")
+        b.emit("zero", nought)
+        b.emit("store", mark, nought)
+        panels = self.plan.panels[stage]
+        operands = Epilogue(epilogue, by_vector=True).channels
+        w.advance_slot("panel", sum(p.vectors for p in panels) * g.vector_bytes * (k + operands))
+        for vectors, cut in groupby(panel.vectors for panel in g.panels(n // 2)):
+            b.emit("mov", w.slot("panels"), len(list(cut)))
+            w.call(SevenTiles(k, n, vectors, place, extras, Epilogue(epilogue, by_vector=True)))
+        self._slots.set_stage(w, stage)
+        b.emit("mov", value, mark)
+        for offset in range(8, g.vector_bytes, 8):
+            b.emit("or", value, mark + offset)
+        b.emit("test", value, value)
+        b.emit("jump_nonzero", again)
+        b.emit("imul", groups, w.slot("groups"), 2 * g.scalars)
+        b.emit("mov", value, w.slot("count"))
+        b.emit("sub", value, groups)
+        b.emit("jump_zero", done)
+        b.emit("mov", w.slot("count"), value)
+        self._slots.skip_rows(w, stage, groups)
+        b.label(again)
+        self._call_stage(w, stage)
+        b.label(done)
+        w.copy_slot("count", "block_rows")
+
+    def _ends(self, stage: int) -> tuple[Rows | Blocks, Strided | InBlocks, Strided | InBlocks]:
+        """Where a stage's scalars, its results and its extra tensors lie."""
+        block = self.signature.block
+        outer = InBlocks(block) if block else Strided()
+        last = stage == len(self.signature.epilogues) - 1
+        tensors = any(e is not None for e in self.signature.extras[stage])
+        return (
+            Blocks(block) if block and stage == 0 else Rows(),
+            outer if last else Strided(),
+            outer if tensors else Strided(),
+        )
 
     def _skip_panels(self, w: Workspace) -> None:
         """Move the slots from the first panel to this part's first one; all before it are full panels."""
@@ -145,7 +212,7 @@ class RowsDriver:
         """Routines and the number of consecutive panels each one does."""
         signature, g, plan = self.signature, self.plan.geometry, self.plan
         width, last = signature.widths[stage + 1], stage == len(signature.epilogues) - 1
-        outer = InBlocks(signature.block) if signature.block else Strided()
+        scalars, place, extras = self._ends(stage)
         tensors = any(e is not None for e in signature.extras[stage])
 
         def kind(panel: Panel) -> tuple[int, Columns]:
@@ -156,9 +223,9 @@ class RowsDriver:
         for (vectors, columns), panels in groupby(plan.panels[stage], kind):
             yield (
                 Stage(
-                    scalars=Blocks(signature.block) if signature.block and stage == 0 else Rows(),
-                    place=outer if last else Strided(),
-                    extras=outer if tensors else Strided(),
+                    scalars=scalars,
+                    place=place,
+                    extras=extras,
                     epilogue=Epilogue(signature.epilogues[stage], by_vector=True),
                     widths=(vectors,),
                     pitch=vectors * g.vector_bytes,

@@ -85,6 +85,25 @@ class RowSlots:
         for t, index in enumerate(indices):
             self._set_extra(w, args, stage, t, index)
 
+    def skip_rows(self, w: Workspace, stage: int, rows: Variable) -> None:
+        """Move the slots of a stage that was just set past its first rows."""
+        b, block = w.b, self.signature.block
+        last = stage == len(self.signature.widths) - 2
+        extras = [e for e in self.signature.extras[stage] if e is not None]
+        places = [
+            ("source", "pitch", stage == 0),
+            ("out", "out_pitch", last),
+            *((f"extra{t}", "extra_pitch", True) for t in range(len(extras))),
+        ]
+        for slot, pitch, outer in places:
+            step = b.general("step")
+            if outer and block:
+                b.emit("imul", step, rows, 4 * block)
+            else:
+                b.emit("mov", step, rows)
+                b.emit("imul", step, w.slot(pitch))
+            w.advance_slot(slot, step)
+
     def _set_outer(self, w: Workspace, args: Variable, name: str, slot: str, pitch_slot: str) -> None:
         """The place of the block's first row in x or y."""
         b = w.b

@@ -32,12 +32,16 @@ from regweave.values import frozen
 class Chain:
     """One or more stages, each fed by the one before; `block` only with order "blocked" (8 or 16 usually).
 
+    `seven` allows kernels to multiply halves seven times instead of eight: faster, but the bits of a row then
+    depend on the rows beside it. Not with order "pixels".
+
     Errors: InputError where widths do not meet.
     """
 
     stages: tuple[Stage, ...]
     order: Order = "rows"
     block: int = 0
+    seven: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", all_of(Stage, self.stages, "Chain.stages", "(Stage(weight),)"))
@@ -58,6 +62,12 @@ class Chain:
                 f"block {self.block!r} with order {self.order!r}",
                 where="Chain.block",
                 expected="channels per block with order 'blocked', 0 with the others",
+            )
+        if self.seven and self.order == "pixels":
+            raise InputError(
+                "products of pixels are not cut in halves",
+                where="Chain.seven",
+                expected="order 'rows' or 'blocked'",
             )
         for index, (first, second) in enumerate(zip(self.stages, self.stages[1:], strict=False)):
             if first.n != second.k:
@@ -100,6 +110,7 @@ class Chain:
             tuple(stage.epilogue for stage in self.stages),
             tuple(structure(stage.operands) for stage in self.stages),
             self.block,
+            self.seven,
         )
 
     @cached_property

@@ -73,7 +73,8 @@ class Signature:
     """The structure of a chain without its data: equal signatures can share one kernel.
 
     `epilogues[s]` are the operators behind product s, `extras[s][i]` the extra input that operator i reads
-    or None. `block` is the channels per block of order "blocked", 0 in the others.
+    or None. `block` is the channels per block of order "blocked", 0 in the others. `seven`: products may be
+    cut in halves and multiplied seven times instead of eight (see kernels/seven.py).
     """
 
     order: Order
@@ -81,6 +82,7 @@ class Signature:
     epilogues: tuple[tuple[Elementwise, ...], ...]
     extras: tuple[tuple[int | None, ...], ...]
     block: int = 0
+    seven: bool = False
 
     @property
     def extra_inputs(self) -> int:
