@@ -8,6 +8,7 @@ import pytest
 
 from regweave import InputError
 from regweave.convolution import OpenCLConvolution, opencl_machine, opencl_running, plan_conv
+from regweave.convolution import plan as plan_module
 from regweave.convolution.opencl_running import machine_of
 from regweave.convolution.planner import candidates
 from regweave.devices.opencl import Runtime, open_runtime
@@ -140,6 +141,28 @@ def test_halves_are_widened_and_narrowed_as_vectors():
     # lane by lane, in whole numbers, they took compilers seconds
     assert "regweave_widen_f16" not in kernel
     assert "regweave_pack_f16" not in kernel
+
+
+def test_large_results_pass_the_caches_where_they_are_whole_lines(monkeypatch):
+    def text(height, width, filters=1, dtype="f32"):
+        shapes = (1, 1, height, width), (filters, 1, 3, 3)
+        tile = (2, 4, filters)
+        return plan_conv(
+            *shapes, 1, 1, dtype=dtype, machine="opencl-cpu", form="none", outputs_per_thread=tile
+        ).emit()
+
+    word = "nontemporal"
+    assert word in text(1024, 2048)
+    assert word not in text(1024, 2040)  # lines that are no multiple of a vector
+    assert word not in text(1020, 2048)  # less than 8 MB
+    assert word not in text(1024, 2048, filters=2)  # lines of two planes in turns
+    assert word not in text(1024, 4096, dtype="f16")  # a vector of halves is half a line
+    monkeypatch.setattr(plan_module, "STREAMED", 0)
+    plan = plan_conv((2, 1, 19, 80), (1, 1, 3, 3), 1, 1, machine="opencl-cpu", outputs_per_thread=(2, 4, 1))
+    assert word in plan.emit()
+    x, w, bias = arrays(plan.convolution, "f32", 0)
+    y = OpenCLConvolution(plan, w, bias)(x)
+    np.testing.assert_allclose(y, plan.convolution.reference(x, w, bias), atol=1e-4)
 
 
 def test_wrong_shapes_are_errors():

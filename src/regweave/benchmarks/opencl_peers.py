@@ -88,13 +88,9 @@ class _OnOneDevice(Peer):
             raise MissingPeerError(str(error)) from error
 
     def _buffer(self, content: np.ndarray | int) -> Any:
-        import pyopencl
+        from regweave.devices.opencl import HALF_PAGE, buffer
 
-        flags = pyopencl.mem_flags
-        if isinstance(content, int):
-            return pyopencl.Buffer(self._runtime.context, flags.READ_WRITE, size=content)
-        kept = np.ascontiguousarray(content, np.float32)
-        return pyopencl.Buffer(self._runtime.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=kept)
+        return buffer(self._runtime, content, start=HALF_PAGE if isinstance(content, int) else 0)
 
     def _kernel(self, text: str, name: str, **constants: int | str) -> Any:
         from regweave.devices.opencl import build

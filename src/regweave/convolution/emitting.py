@@ -35,7 +35,7 @@ def grids(plan: ConvPlan) -> tuple[Grid, ...]:
 def program_text(plan: ConvPlan, program: Program, target: str, comments: tuple[str, ...] = ()) -> str:
     """One kernel; for a processor through OpenCL a work-item is a whole vector."""
     if target == "opencl" and plan.machine.kind == "vectors":
-        return VectorPrinter(program).text(comments)
+        return VectorPrinter(program, ("y",) if plan.streamed else ()).text(comments)
     return emit(program, target, comments)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from regweave.convolution.emitting import grids, program_text
 from regweave.convolution.lanes import pack_weights
 from regweave.convolution.plan import ConvPlan
-from regweave.devices.opencl import Runtime, build, open_gpu, open_runtime
+from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build, open_gpu, open_runtime
 from regweave.errors import DeviceError, InputError
 from regweave.machines.compute import MACHINES
 
@@ -50,12 +50,13 @@ class OpenCLConvolution:
         kernels = [library.kernel(program.name).handle for program in programs]
         outputs = int(np.prod(c.out_shape)) * plan.element
         image = int(np.prod(c.image_shape)) * plan.element
-        self._image, self._result = self._buffer(image), self._buffer(outputs)
-        held = self._image if plan.form == "none" else self._buffer(plan.workspace_bytes)
-        self._weights = self._buffer(pack_weights(plan, weights, bias))
+        self._image = buffer(self.runtime, image)
+        self._result = buffer(self.runtime, outputs, start=HALF_PAGE)
+        held = self._image if plan.form == "none" else buffer(self.runtime, plan.workspace_bytes)
+        self._weights = buffer(self.runtime, pack_weights(plan, weights, bias))
         last = c.vertical.outputs - plan.strip_rows
         firsts = [min(strip * plan.strip_rows, last) for strip in range(plan.strips)]
-        strips = [self._buffer(np.array([first], np.uint32)) for first in firsts]
+        strips = [buffer(self.runtime, np.array([first], np.uint32)) for first in firsts]
         #: Kernel, its arguments, blocks and threads of a block, in the order of launching.
         self._launches: list[tuple[Any, tuple[Any, ...], tuple[int, ...], tuple[int, ...]]] = []
         vectors = plan.machine.kind == "vectors"
@@ -112,18 +113,6 @@ class OpenCLConvolution:
         pyopencl.enqueue_copy(self.runtime.queue, y, self._result)
         self.finish()
         return y
-
-    def _buffer(self, content: np.ndarray | int) -> Any:
-        import pyopencl
-
-        flags = pyopencl.mem_flags
-        try:
-            if isinstance(content, int):
-                return pyopencl.Buffer(self.runtime.context, flags.READ_WRITE, size=content)
-            kept = np.ascontiguousarray(content)
-            return pyopencl.Buffer(self.runtime.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=kept)
-        except pyopencl.Error as error:
-            raise DeviceError(f"the device has no room: {error}", where="opencl") from error
 
 
 def opencl_machine() -> str:

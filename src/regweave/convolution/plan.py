@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ELEMENT_BYTES = {"f32": 4, "f16": 2}
 #: Multiply-adds that a kernel writes out at most.
 WRITTEN_OUT = 1300
+#: Bytes of a result from which on it is not kept in a processor's caches.
+STREAMED = 8 << 20
 #: The same for a processor whose tile shares no image rows: its compiler orders the loads of more so that
 #: registers no longer suffice, and takes seconds for it.
 _WRITTEN_OUT_VECTORS = 150
@@ -115,6 +117,16 @@ class ConvPlan:
         if self.machine.kind == "gpu" or oc == 1:
             return products <= WRITTEN_OUT
         return oy == 1 and products <= _WRITTEN_OUT_VECTORS
+
+    @property
+    def streamed(self) -> bool:
+        """Whether results pass the caches: large ones of one filter, which a thread writes as whole lines."""
+        c, lanes = self.convolution, self.group[0]
+        size = self.element * c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs
+        lines = self.element * lanes == self.machine.storage_row and c.horizontal.outputs % lanes == 0
+        return (
+            self.machine.kind == "vectors" and self.outputs_per_thread[2] == 1 and lines and size >= STREAMED
+        )
 
     @property
     def overlap(self) -> int:

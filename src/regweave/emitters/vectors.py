@@ -39,10 +39,15 @@ _LINEAR = ("add", "subtract", "multiply", "shift_left")
 
 
 class VectorPrinter(Printer):
-    """Writes a kernel of one warp of 4, 8 or 16 lanes. UnsupportedError for steps that have no such form."""
+    """Writes a kernel of one warp of 4, 8 or 16 lanes. UnsupportedError for steps that have no such form.
 
-    def __init__(self, program: Program) -> None:
+    Whole vectors of words that go to a memory named in `streamed` start at multiples of their size, and pass
+    the caches (what clang has for that, all OpenCL compilers for processors have).
+    """
+
+    def __init__(self, program: Program, streamed: Sequence[str] = ()) -> None:
         super().__init__(program, OPENCL)
+        self._streamed = streamed
         lanes, warps = program.lanes, program.warps
         shared = any(memory.space == "shared" for memory in program.memories)
         if lanes not in LANES or warps != 1 or shared or not program.kernel:
@@ -247,6 +252,8 @@ class VectorPrinter(Printer):
         kind, value = _SCALARS[size], self._wide(word)
         if size < 4:
             value = f"convert_{kind}{self._lanes}({value})"
+        if size == 4 and step.symbol in self._streamed:
+            return f"__builtin_nontemporal_store({value}, (global {kind}{self._lanes} *)({place}));"
         return f"vstore{self._lanes}({value}, 0, (global {kind} *)({place}));"
 
     def _when(self, when: When) -> list[str]:

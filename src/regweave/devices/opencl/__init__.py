@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from regweave.devices.opencl.buffers import HALF_PAGE, buffer
     from regweave.devices.opencl.kernels import Kernel, Library, build
     from regweave.devices.opencl.runtime import (
         Runtime,
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from regweave.devices.opencl.trials import execute, execute_all
 
 __all__ = [
+    "HALF_PAGE",
     "Kernel",
     "Library",
     "Runtime",
+    "buffer",
     "build",
     "execute",
     "execute_all",
@@ -30,6 +33,7 @@ __all__ = [
 
 __getattr__ = lazy_names(
     __name__,
+    buffers=("HALF_PAGE", "buffer"),
     kernels=("Kernel", "Library", "build"),
     runtime=("Runtime", "load_runtime", "open_gpu", "open_runtime", "unsupported_reason"),
     trials=("execute", "execute_all"),
