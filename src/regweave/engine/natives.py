@@ -73,6 +73,7 @@ class Natives:
     threads: int
     block: int
     _built: dict[tuple[str, bool], Native] = field(default_factory=dict)
+    _by_eight: set[str] = field(default_factory=set)
 
     def can_block(self, piece: Piece) -> bool:
         """Whether a piece has a blocked variant: images in, images of the same size out."""
@@ -92,6 +93,15 @@ class Natives:
             self._built[key] = self._made(piece, blocked)
         native = self._built[key]
         return replace(native, operator=replace(native.operator, name=name))
+
+    def by_eight(self, piece: Piece, *, blocked: bool) -> bool:
+        """Multiply a chain by eight from now on (see kernels/seven.py); False if that changes nothing."""
+        native = self._built.get((piece.name, blocked))
+        if native is None or native.plan is None or not any(native.plan.seven):
+            return False
+        self._by_eight.add(piece.name)
+        del self._built[piece.name, blocked]
+        return True
 
     def _made(self, piece: Piece, blocked: bool) -> Native:
         if piece.kind == "elementwise":
@@ -151,8 +161,11 @@ class Natives:
     def _chain(self, piece: Piece, blocked: bool) -> Native:
         chain = piece.chain
         assert chain is not None, "only pieces that can be built come here"
+        seven = piece.name not in self._by_eight
         if blocked:
-            chain = Chain(chain.stages, "blocked", self.block)
+            chain = Chain(chain.stages, "blocked", self.block, seven)
+        elif chain.order == "rows":
+            chain = replace(chain, seven=seven)
         built = NativeChain(chain, self.machine)
         arguments = built.arguments()
 
