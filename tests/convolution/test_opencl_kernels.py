@@ -165,6 +165,22 @@ def test_large_results_pass_the_caches_where_they_are_whole_lines(monkeypatch):
     np.testing.assert_allclose(y, plan.convolution.reference(x, w, bias), atol=1e-4)
 
 
+def test_two_plans_share_image_and_result():
+    shapes = (1, 2, 9, 40), (3, 2, 3, 3)
+    plans = [plan_conv(*shapes, machine="opencl-cpu", form=form) for form in ("none", "unrolled")]
+    x, w, bias = arrays(plans[0].convolution, "f32", 0)
+    one = OpenCLConvolution(plans[0], w)
+    other = OpenCLConvolution(plans[1], w, bias, beside=one)
+    other.load(x)
+    one.start()
+    y = other.result()
+    np.testing.assert_allclose(y, plans[0].convolution.reference(x, w), atol=1e-4)
+    other.start()
+    np.testing.assert_allclose(one.result(), y + bias[:, None, None], atol=1e-4)
+    with pytest.raises(InputError, match="f16 .*beside.*the same convolution"):
+        OpenCLConvolution(plan_conv(*shapes, dtype="f16", machine="opencl-cpu"), w, beside=one)
+
+
 def test_wrong_shapes_are_errors():
     plan = plan_conv((1, 2, 8, 8), (3, 2, 3, 3), machine="opencl-cpu")
     x, w, bias = arrays(plan.convolution, "f32", 0)

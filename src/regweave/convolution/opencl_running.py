@@ -27,7 +27,8 @@ class OpenCLConvolution:
     """A plan's kernels on an OpenCL device: `runtime`, or a GPU where the plan is for one and there is one,
     or the processor.
 
-    `weights` and `bias` as the plan's convolution has them, f32. Errors: InputError for arrays of other
+    `weights` and `bias` as the plan's convolution has them, f32. With `beside`, another plan of the same
+    convolution, image and result are those of that one. Errors: InputError for arrays of other
     shapes, UnsupportedError for plans without lane-level kernels, DeviceError if the device refuses.
     """
 
@@ -37,21 +38,37 @@ class OpenCLConvolution:
         weights: np.ndarray,
         bias: np.ndarray | None = None,
         runtime: Runtime | None = None,
+        *,
+        beside: OpenCLConvolution | None = None,
     ) -> None:
         c = plan.convolution
         _check(weights, c.weights_shape, "weights")
         if bias is not None:
             _check(bias, (c.filters,), "bias")
+        if beside is not None and (beside.plan.convolution, beside.plan.dtype) != (c, plan.dtype):
+            raise InputError(
+                f"a plan for {c}, {plan.dtype}",
+                where="beside",
+                expected=f"the same convolution as there, {beside.plan.convolution}, {beside.plan.dtype}",
+            )
         self.plan = plan
-        self.runtime = runtime or (open_gpu() if plan.machine.kind == "gpu" else None) or open_runtime()
+        self.runtime = (
+            runtime
+            or (beside and beside.runtime)
+            or (open_gpu() if plan.machine.kind == "gpu" else None)
+            or open_runtime()
+        )
         programs = plan.programs()
         texts = (program_text(plan, program, "opencl") for program in programs)
         library = build("\n".join(texts), runtime=self.runtime)
         kernels = [library.kernel(program.name).handle for program in programs]
         outputs = int(np.prod(c.out_shape)) * plan.element
         image = int(np.prod(c.image_shape)) * plan.element
-        self._image = buffer(self.runtime, image)
-        self._result = buffer(self.runtime, outputs, start=HALF_PAGE)
+        if beside is None:
+            self._image = buffer(self.runtime, image)
+            self._result = buffer(self.runtime, outputs, start=HALF_PAGE)
+        else:
+            self._image, self._result = beside._image, beside._result
         held = self._image if plan.form == "none" else buffer(self.runtime, plan.workspace_bytes)
         self._weights = buffer(self.runtime, pack_weights(plan, weights, bias))
         last = c.vertical.outputs - plan.strip_rows
