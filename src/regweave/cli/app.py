@@ -10,17 +10,21 @@ Verbs are registered by name and imported when they are used (or when help needs
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, Parameter, Token, convert
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token, UnusedCliTokensError, convert
 
 from regweave import __version__
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
-from regweave.cli.output import PipeConsole
+from regweave.cli.output import PipeConsole, asked_width
+from regweave.cli.process import Ended, drop_streams, ended_by_signals, is_stream_error, mend_streams
 from regweave.cli.reflow import ReflowingFormatter
-from regweave.errors import InputError, RegweaveError
+from regweave.errors import InputError, RegweaveError, nearest_names
 
 HELP = "Keep data in registers: fuse cascades of matrix products, plan moves between registers, measure."
 EPILOGUE = """Examples:
@@ -36,7 +40,7 @@ EPILOGUE = """Examples:
     regweave bench cascade
     regweave doctor
 
-Exit codes: 0 done, 1 a check failed, 2 bad input, 3 not supported, 130 interrupted.
+Exit codes: 0 done, 1 a check failed, 2 bad input, 3 not supported, 130 interrupted, 143 terminated.
 """
 
 # verb -> what it does, and examples for its help
@@ -157,7 +161,7 @@ def build_app() -> App:
         exit_on_error=False,
         print_error=False,
         suppress_keyboard_interrupt=False,
-        console=PipeConsole(),
+        console=PipeConsole(width=asked_width()),
         default_parameter=Parameter(negative="", show_default=_worth_showing, converter=_converted),
     )
     for verb, (summary, examples) in VERBS.items():
@@ -171,10 +175,10 @@ def _worth_showing(default: object) -> str | None:
 
 
 def _converted(kind: Any, tokens: Sequence[Token]) -> Any:
-    """As cyclopts converts, but that `--stride 1.5` is no whole number; it would round it."""
+    """As cyclopts converts, but that whole numbers are digits: it would round 1.5, and read 1_0 and 0x2."""
 
     def single(one: Any, word: str) -> Any:
-        if one is int and "." in word:
+        if one is int and not re.fullmatch(r"[+-]?[0-9]+", word):
             raise ValueError(f"{word} is not a whole number")
         return convert(one, (word,))
 
@@ -184,6 +188,33 @@ def _converted(kind: Any, tokens: Sequence[Token]) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program on `arguments` (default: the command line's) and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with ended_by_signals():
+            mend_streams()
+            return _run(words)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+    except Ended as end:
+        _say("terminated")
+        return end.code
+    except BrokenPipeError:  # the reader has gone (`regweave ... | head`)
+        return OK
+    except OSError as error:
+        if not is_stream_error(error):
+            raise
+        failure = InputError(f"cannot write the answer: {error.strerror}", where="stdout or stderr")
+        return report_failure(failure, as_json=False)
+    finally:
+        drop_streams()
+
+
+def _say(word: str) -> None:
+    with suppress(OSError):
+        print(word, file=sys.stderr)
+
+
+def _run(words: list[str]) -> int:
     as_json = "--json" in words
     try:
         code = build_app()(words)
@@ -193,22 +224,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report_failure(_parse_failure(error), as_json=as_json)
     except RegweaveError as error:
         return report_failure(error, as_json=as_json)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone (`regweave ... | head`). Point stdout elsewhere, or the interpreter's
-        # own flush at exit would raise the same error again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
     except OSError as error:
         if error.filename is None:
             raise  # not about a file that a person named
-        failure = InputError(error.strerror or str(error), where=os.fsdecode(error.filename))
-        return report_failure(failure, as_json=as_json)
+        return report_failure(_file_failure(error), as_json=as_json)
+
+
+def _file_failure(error: OSError) -> InputError:
+    """What could not be opened or written; of a name that is not there, the ones that are."""
+    place = Path(os.fsdecode(error.filename))
+    beside = ()
+    if isinstance(error, FileNotFoundError) and place.parent.is_dir():
+        beside = nearest_names(place.name, os.listdir(place.parent))
+    return InputError(error.strerror or str(error), where=str(place), nearest=beside)
 
 
 def _parse_failure(error: CycloptsError) -> InputError:
     verb = " ".join(("regweave", *(error.command_chain or ())))
     what = str(error).strip().rstrip(".")
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        own = error.argument
+        if not own.tokens and error.keyword is None and not error.tokens_so_far:
+            what = f"{own.name} is missing"
+    elif isinstance(error, UnusedCliTokensError):
+        what = "more words than expected: " + " ".join(map(repr, error.unused_tokens or ()))
     return InputError(what, where="the command line", fix=f"see `{verb} --help`")

@@ -7,6 +7,7 @@
 | 2 | the input is wrong: an argument, a file, a shape | `InputError`, `ModelError`, the parser's errors |
 | 3 | right, but this build or machine cannot do it | `UnsupportedError`, `DeviceError`, `AssemblyError` |
 | 130 | interrupted | `KeyboardInterrupt` |
+| 143 | terminated: 128 and the signal's number | `process.Ended` |
 
 An `InputError` reads like this (no traceback, for the fault is not in the program):
 
@@ -20,6 +21,7 @@ Anything else that escapes is a bug of regweave's and keeps its traceback.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from rich.text import Text
@@ -40,15 +42,20 @@ def exit_code_of(error: RegweaveError) -> int:
 def report_failure(error: RegweaveError, *, as_json: bool) -> int:
     """Say what went wrong on stderr, with `as_json` also as the document on stdout; the exit code."""
     code = exit_code_of(error)
+    with suppress(OSError):  # where stderr takes no more, the code says it
+        _complain(error)
+    if as_json:
+        print_document({"error": {"kind": type(error).__name__, **_parts(error)}, "exit_code": code})
+    return code
+
+
+def _complain(error: RegweaveError) -> None:
     console = talk_console()
     console.print(Text.assemble(("error: ", "bold red"), error.what))
     for label, value in _parts(error).items():
         if label != "what" and value:
             text = ", ".join(value) if isinstance(value, list) else value
             console.print(Text.assemble((f"  {label + ':':<10}", "dim"), text))
-    if as_json:
-        print_document({"error": {"kind": type(error).__name__, **_parts(error)}, "exit_code": code})
-    return code
 
 
 def _parts(error: RegweaveError) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from regweave.views.plain import captured
 
 # Where COLUMNS says nothing: a table in a log or a pipe must not be folded to the 80 that rich assumes there.
 PIPE_WIDTH = 160
+# What COLUMNS says is not believed below this: nothing can be read there.
+LEAST_WIDTH = 40
 # In a log a line is worth writing after this long; a terminal shows every word.
 QUIET_SECONDS = 1.0
 
@@ -53,8 +55,14 @@ def talk_console() -> Console:
 
 
 def _console(stream: Any, *, stderr: bool) -> Console:
-    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    width = asked_width() or (None if stream.isatty() else PIPE_WIDTH)
     return PipeConsole(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
+
+
+def asked_width() -> int | None:
+    """The width that COLUMNS asks for, if it says a number."""
+    word = os.environ.get("COLUMNS", "")
+    return max(LEAST_WIDTH, int(word[:6])) if word.isascii() and word.isdigit() else None
 
 
 def print_document(document: Any) -> None:
