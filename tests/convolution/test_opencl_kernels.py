@@ -177,7 +177,7 @@ def test_two_plans_share_image_and_result():
     np.testing.assert_allclose(y, plans[0].convolution.reference(x, w), atol=1e-4)
     other.start()
     np.testing.assert_allclose(one.result(), y + bias[:, None, None], atol=1e-4)
-    with pytest.raises(InputError, match="f16 .*beside.*the same convolution"):
+    with pytest.raises(InputError, match=r"f16 .*beside.*the same convolution"):
         OpenCLConvolution(plan_conv(*shapes, dtype="f16", machine="opencl-cpu"), w, beside=one)
 
 
