@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections import Counter
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -222,8 +223,32 @@ def test_any_plan_is_told_and_drawn(name):
     text, picture = convolution_text(plan), convolution_svg(plan)
     assert f"{plan.registers.used} of {plan.registers.available}" in text
     assert "Threads above one another share 3 image rows" in text
-    assert picture.count("<rect") > 10
     assert picture.endswith("</svg>")
+    ElementTree.fromstring(picture)
+    assert f"registers of a thread: {plan.registers.used} of {plan.registers.available}" in picture
+    assert f"one group: {plan.group[0]} x {plan.group[1]} " in picture
+    # thread 0 reads rows -2 .. 4 for each output row; its neighbour reads three of its last ones
+    each = plan.outputs_per_thread[1]
+    assert picture.count("<title>thread 0 of the column reads") == 2 * each + 3
+    assert picture.count("<title>thread 0 of the column reads padding") == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
+        ("none", ["tap 0", "tap 4"]),
+        ("polyphase", ["phase 0", "phase 1", "tap 2 from cell 1", "1.12 times the image"]),
+        ("unrolled", ["tap 4", "2.56 times the image"]),
+    ],
+)
+def test_a_row_is_drawn_as_the_form_has_it(form, names):
+    plan = plan_conv((1, 3, 37, 41), (8, 3, 5, 5), 2, 2, machine="sm_80", form=form)
+    picture = convolution_svg(plan)
+    assert [name for name in names if name not in picture] == []
+    # places -2, 0, 2 ... of tap 0, or of phase 0: the first is padding
+    row = picture[picture.index(">" + names[0] + "<") :]
+    numbers = re.findall(r">(\d+)</text>", row)[:3]
+    assert numbers == ["0", "2", "4"] if form != "unrolled" else numbers == ["2", "4", "6"]
 
 
 def test_figures_have_fitting_units():

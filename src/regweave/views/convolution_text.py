@@ -21,13 +21,7 @@ def convolution_text(plan: ConvPlan) -> str:
     c, r = plan.convolution, plan.registers
     across, down, filters = plan.outputs_per_thread
     one = "vector" if plan.machine.kind != "gpu" else "output"
-    parts = [
-        (r.accumulators, "results"),
-        (r.rows, "image"),
-        (r.weights, "weights"),
-        (r.addresses, "addresses"),
-        (r.ahead, "loads ahead"),
-    ]
+    parts = accounting(plan)
     rows = [
         ("form", f"{plan.form}: {_FORMS[plan.form]} ({plan.expansion:.2f} times the image)"),
         ("threads", f"{plan.threads[0]} x {plan.threads[1]}, in groups of {plan.group[0]} x {plan.group[1]}"),
@@ -48,6 +42,18 @@ def convolution_text(plan: ConvPlan) -> str:
             tile = " x ".join(map(str, other.outputs_per_thread))
             lines.append(f"    {other.form:<12}{tile:<12}{_time(other.predicted_ms):>10}  {other.reason}")
     return "\n".join(lines) + "\n"
+
+
+def accounting(plan: ConvPlan) -> tuple[tuple[int, str], ...]:
+    """How many of a thread's registers hold what."""
+    r = plan.registers
+    return (
+        (r.accumulators, "results"),
+        (r.rows, "image"),
+        (r.weights, "weights"),
+        (r.addresses, "addresses"),
+        (r.ahead, "loads ahead"),
+    )
 
 
 def row_words(plan: ConvPlan) -> list[str]:
