@@ -1,6 +1,7 @@
 """Kernels in OpenCL C beside ours: right results, one document, every plan of a sweep, senseless requests."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,6 +37,20 @@ def test_a_kernel_computes_the_convolution(name, case):
     run = peers.peer_named(name).convolution(data, 1)
     for _ in range(2):
         assert relative_error(np.asarray(run()), data.expected) < 1e-6
+    halves = replace(case, dtype="f16").data()
+    found = np.asarray(peers.peer_named(name).convolution(halves, 1)())
+    assert found.dtype == np.float16
+    assert 1e-5 < relative_error(found, halves.expected) < 1e-3
+
+
+def test_halves_are_cases_of_their_own():
+    case = replace(CASES[0], dtype="f16")
+    assert case.name == "3x3 3->9 17x20, f16"
+    assert case.bytes == 2 * 17 * 20 * (3 + 9) + 4 * 9 * 27
+    data = case.data()
+    assert np.array_equal(data.x.astype(np.float16), data.x)
+    assert not np.array_equal(data.weights.astype(np.float16), data.weights)
+    assert CASES[0].data().tolerance is None
 
 
 @needs_device
@@ -51,20 +66,22 @@ def test_the_verb_compares_them_on_one_device(monkeypatch, capfd):
     monkeypatch.setattr(benchmarks, "CONVOLUTIONS", CASES[:1])
     assert main(["bench", "conv", "--opencl", "--rounds", "1", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    (case,) = document["cases"]
-    assert set(case["peers"]) == set(OPENCL_PEERS)
+    case, halves = document["cases"]
+    assert set(case["peers"]) == set(halves["peers"]) == set(OPENCL_PEERS)
     assert case["ours_ms"] > 0
     assert max(case["relative_errors"].values()) < 1e-6
+    assert halves["name"] == case["name"] + ", f16"
+    assert all(1e-5 < error < 1e-3 for error in halves["relative_errors"].values())
 
 
 @needs_device
 def test_a_sweep_times_every_plan(monkeypatch, capfd):
     case = same_size_case(1, 2, 3, 6, 20)
-    plan = opencl_sweep.own_plan(case.convolution)
+    plan = opencl_sweep.own_plan(case)
     few = [plan, *(other for other in opencl_sweep.every_plan(plan) if other.outputs_per_thread[1] == 1)][:5]
     monkeypatch.setattr(opencl_sweep, "every_plan", lambda own: few)
     monkeypatch.setattr(benchmarks, "CONVOLUTIONS", (case,))
-    assert main(["bench", "conv", "--opencl", "--sweep", "--rounds", "1", "--json"]) == 0
+    assert main(["bench", "conv", "--opencl", "--sweep", "--rounds", "1", "--case", case.name, "--json"]) == 0
     (told,) = json.loads(capfd.readouterr().out)["cases"]
     assert told["plans"] == len(told["all"]) == 5
     assert told["own"]["form"] == plan.form

@@ -30,7 +30,7 @@ Planes = np.ndarray[Any, np.dtype[np.float32]]
 class ConvolutionCase:
     """y = x * w without bias, which a model does `times` times.
 
-    `separable`: each kernel of w is a column times a row.
+    `separable`: each kernel of w is a column times a row. `dtype` f16: image and result are stored so.
     """
 
     kind: ClassVar[str] = "convolution"
@@ -38,6 +38,7 @@ class ConvolutionCase:
     convolution: Convolution
     times: int = 1
     separable: bool = False
+    dtype: str = "f32"
 
     @property
     def name(self) -> str:
@@ -51,7 +52,8 @@ class ConvolutionCase:
         )
         if any(pads != (axis.kernel // 2,) * 2 for axis, pads in zip(c.axes, _ends(c), strict=True)):
             words.append("padding " + " ".join(map(str, c.pads)))
-        return ", ".join(words + ["column times row"] * self.separable)
+        words += ["column times row"] * self.separable + [self.dtype] * (self.dtype != "f32")
+        return ", ".join(words)
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -67,14 +69,21 @@ class ConvolutionCase:
     @property
     def bytes(self) -> int:
         """Image, weights and result, each once."""
-        c = self.convolution
-        return 4 * sum(int(np.prod(shape)) for shape in (c.image_shape, c.weights_shape, c.out_shape))
+        c, element = self.convolution, self.element_type.itemsize
+        stored = sum(int(np.prod(shape)) for shape in (c.image_shape, c.out_shape))
+        return element * stored + 4 * int(np.prod(c.weights_shape))
+
+    @property
+    def element_type(self) -> np.dtype:
+        """That of image and result."""
+        return np.dtype(np.float16 if self.dtype == "f16" else np.float32)
 
     def data(self) -> ConvolutionData:
         """The arrays of this case, from a fixed seed."""
         filters, channels, height, width = self.convolution.weights_shape
         random = np.random.default_rng(self.convolution.vertical.size * filters + width)
         x = random.standard_normal(self.convolution.image_shape, dtype=np.float32)
+        x = x.astype(self.element_type).astype(np.float32)
         sides = ((height, 1), (1, width)) if self.separable else ((height, width),)
         weights = np.full((filters, channels, height, width), (height * width * channels) ** -0.5, np.float32)
         for side in sides:
@@ -85,11 +94,16 @@ class ConvolutionCase:
 @dataclass(frozen=True, eq=False)
 class ConvolutionData:
     """The arrays of a case: float32, C-contiguous, [batch, channels, H, W] and [filters, channels / groups,
-    height, width]."""
+    height, width]. What is stored in fewer bits is rounded to them."""
 
     case: ConvolutionCase
     x: Planes
     weights: Planes
+
+    @property
+    def tolerance(self) -> float | None:
+        """The error that a result stored in few bits may have, in units of its largest element."""
+        return None if self.case.dtype == "f32" else 1e-3
 
     @cached_property
     def expected(self) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.benchmarks.convolution_cases import ConvolutionData
-from regweave.benchmarks.opencl_kernels import COLUMNS, COUNT, NAIVE, PADDED, PRODUCT, SIZES
+from regweave.benchmarks.convolution_cases import ConvolutionCase, ConvolutionData
+from regweave.benchmarks.opencl_kernels import COLUMNS, COUNT, ELEMENTS, NAIVE, PADDED, PRODUCT, SIZES
 from regweave.benchmarks.peers import MissingPeerError, Peer, Runner
 from regweave.errors import DeviceError
-from regweave.operators import Convolution
 
 if TYPE_CHECKING:
     from regweave.convolution import ConvPlan
@@ -36,13 +35,14 @@ class OpenclSide:
         """The convolution by the plan's own choice."""
         from regweave.convolution import OpenCLConvolution
 
-        return runner_of(OpenCLConvolution(own_plan(data.case.convolution), data.weights), data)
+        return runner_of(OpenCLConvolution(own_plan(data.case), data.weights), data)
 
 
-def own_plan(c: Convolution) -> ConvPlan:
-    """What the planner takes for `c` on the device."""
+def own_plan(case: ConvolutionCase) -> ConvPlan:
+    """What the planner takes for a case on the device."""
     from regweave.convolution import opencl_machine, plan_conv
 
+    c = case.convolution
     return plan_conv(
         c.image_shape,
         c.weights_shape,
@@ -50,6 +50,7 @@ def own_plan(c: Convolution) -> ConvPlan:
         c.pads,
         c.dilations,
         c.groups,
+        case.dtype,
         machine=opencl_machine(),
     )
 
@@ -92,18 +93,26 @@ class _OnOneDevice(Peer):
 
         return buffer(self._runtime, content, start=HALF_PAGE if isinstance(content, int) else 0)
 
-    def _kernel(self, text: str, name: str, **constants: int | str) -> Any:
+    def _kernel(self, case: ConvolutionCase, text: str, name: str, **constants: int | str) -> Any:
         from regweave.devices.opencl import build
 
         lines = "".join(f"#define {key} {value}\n" for key, value in constants.items())
+        lines += ELEMENTS[case.dtype]
         return build(lines + text, runtime=self._runtime).kernel(name).handle
 
-    def _sized(self, text: str, name: str, sizes: dict[str, int], run: Callable[[Any, Any], Any]) -> Runner:
+    def _sized(
+        self,
+        case: ConvolutionCase,
+        text: str,
+        name: str,
+        sizes: dict[str, int],
+        run: Callable[[Any, Any], Any],
+    ) -> Runner:
         """`run(kernel, arguments)` with the sizes as arguments or as constants, whichever is faster."""
         given = ", ".join(["", *(f"int {key}" for key in sizes)])
         ways: list[Runner] = []
         for constants, values in (({"SIZES": given}, sizes.values()), ({"SIZES": "", **sizes}, ())):
-            kernel = self._kernel(text, name, **constants)
+            kernel = self._kernel(case, text, name, **constants)
             arguments = [np.int32(value) for value in values]
             ways.append(lambda kernel=kernel, arguments=arguments: run(kernel, arguments))
         return min(ways, key=_milliseconds)
@@ -115,11 +124,11 @@ class _OnOneDevice(Peer):
         kernel.set_args(*arguments)
         pyopencl.enqueue_nd_range_kernel(self._runtime.queue, kernel, sizes, (local, 1, 1))
 
-    def _result(self, y: Any, shape: tuple[int, ...]) -> _OnDevice:
+    def _result(self, y: Any, case: ConvolutionCase) -> _OnDevice:
         import pyopencl
 
         def copied() -> np.ndarray:
-            found = np.empty(shape, np.float32)
+            found = np.empty(case.out_shape, case.element_type)
             pyopencl.enqueue_copy(self._runtime.queue, found, y)
             self._runtime.queue.finish()
             return found
@@ -146,17 +155,17 @@ class OpenclNaivePeer(_OnOneDevice):
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """One launch."""
         c = data.case.convolution
-        x = self._image(data)
-        y = self._buffer(4 * int(np.prod(c.out_shape)))
-        arguments = [self._buffer(x), self._buffer(data.weights), y]
+        x, element = self._image(data), data.case.element_type
+        y = self._buffer(element.itemsize * int(np.prod(c.out_shape)))
+        arguments = [self._buffer(x.astype(element)), self._buffer(data.weights), y]
         grid = (c.horizontal.outputs, c.vertical.outputs, c.batch * c.filters)
 
         def run(kernel: Any, sizes: list[Any]) -> Any:
             self._launch(kernel, grid, [*arguments, *sizes])
             self._runtime.queue.finish()
-            return self._result(y, c.out_shape)
+            return self._result(y, data.case)
 
-        return self._sized(self.text, self.name, _sizes(data, *x.shape[-2:]), run)
+        return self._sized(data.case, self.text, self.name, _sizes(data, *x.shape[-2:]), run)
 
     def _image(self, data: ConvolutionData) -> np.ndarray:
         return data.x
@@ -189,6 +198,7 @@ class OpenclProductPeer(_OnOneDevice):
         by_group = data.weights.reshape(c.groups, c.group_filters, depth)
         packed = np.stack([by_group[:, first : first + each].swapaxes(1, 2) for first in starts], axis=1)
         product = self._kernel(
+            data.case,
             PRODUCT,
             "product",
             FILTERS=each,
@@ -198,7 +208,9 @@ class OpenclProductPeer(_OnOneDevice):
             PLANE=rows * columns,
             COUNT=COUNT,
         )
-        x, w, y = self._buffer(data.x), self._buffer(packed), self._buffer(4 * int(np.prod(c.out_shape)))
+        element = data.case.element_type
+        x, w = self._buffer(data.x.astype(element)), self._buffer(packed)
+        y = self._buffer(element.itemsize * int(np.prod(c.out_shape)))
         held = self._buffer(4 * c.channels * taps * strip * columns)
         firsts = [min(first, rows - strip) for first in range(0, rows, strip)]
         count = strip * columns
@@ -209,9 +221,11 @@ class OpenclProductPeer(_OnOneDevice):
                 where = np.int32(first * columns), np.int32(count)
                 self._launch(product, (-(-count // COUNT), blocks, c.groups), [w, held, y, *where])
             self._runtime.queue.finish()
-            return self._result(y, c.out_shape)
+            return self._result(y, data.case)
 
-        return self._sized(COLUMNS, "columns_of", _sizes(data, c.vertical.size, c.horizontal.size), run)
+        return self._sized(
+            data.case, COLUMNS, "columns_of", _sizes(data, c.vertical.size, c.horizontal.size), run
+        )
 
 
 def _milliseconds(run: Runner) -> float:

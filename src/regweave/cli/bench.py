@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from typing import Any, Literal
 
 from regweave.cli.failures import CHECK_FAILED, OK
@@ -126,7 +127,8 @@ def _cases(what: str, model: str | None, opencl: bool) -> Sequence[Any]:
     from regweave.benchmarks import CASCADES, CONVOLUTIONS, IMAGES, MODELS, PRODUCTS, model_convolutions
 
     if opencl and model is None:  # where nothing looks for a column times a row
-        return [case for case in CONVOLUTIONS if not case.separable]
+        cases = [case for case in CONVOLUTIONS if not case.separable]
+        return [*cases, *(replace(case, dtype="f16") for case in cases)]
     if model is None:
         return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
     from regweave.benchmarks.models import sample_graph
