@@ -33,7 +33,8 @@ from regweave.operators import (
     Tanh,
 )
 
-DEVICES = ("numpy", *(machine.name for machine in (AVX512, AVX2) if supports(machine)))
+TABLES = "numpy, tables of 16"
+DEVICES = ("numpy", TABLES, *(machine.name for machine in (AVX512, AVX2) if supports(machine)))
 EDGES = (1e-30, 1e-3, 0.1, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 60, 104, 1e4)
 NODES: dict[Elementwise, tuple[str, dict[str, Any]]] = {
     Relu(): ("Relu", {}),
@@ -78,8 +79,8 @@ def _onnxruntime(op: Elementwise, x: np.ndarray) -> np.ndarray:
 
 
 def _ours(op: Elementwise, x: np.ndarray, device: str) -> np.ndarray:
-    if device == "numpy":
-        return activate(NumpyMath(), op, x)
+    if device in ("numpy", TABLES):
+        return activate(NumpyMath(16 if device == TABLES else 0), op, x)
     return compile_elementwise(ElementwiseRun((op,)), isa=device)(x)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from regweave.errors import UnsupportedError
 from regweave.kernels.activations import activate, activate_all, operation_counts
-from regweave.kernels.vectormath import NumpyMath
+from regweave.kernels.vectormath import CountingMath, NumpyMath
 from regweave.operators import (
     AddScalar,
     ChannelAdd,
@@ -79,11 +79,18 @@ def test_epilogue_loads_operands_in_order() -> None:
 SPECIAL = np.float32([np.inf, -np.inf, np.nan, 0.0, 1e-42, -1e-42, 3.4e38, -3.4e38, 1e19, -1e19])
 
 
+def test_cost_with_tables() -> None:
+    math_ = CountingMath(16)
+    activate(math_, Gelu(), "x")
+    assert math_.counts == {"abs": 2, "min": 1, "fma": 7, "nearest": 1, "lookup": 6, "mul": 1}
+
+
+@pytest.mark.parametrize("entries", [0, 16])
 @pytest.mark.parametrize("op", [op for op in GOLDEN if op.operand == "none"], ids=str)
-def test_edges_of_float32(op: Elementwise) -> None:
+def test_edges_of_float32(op: Elementwise, entries: int) -> None:
     with np.errstate(over="ignore"):
         expected = op.reference(SPECIAL.astype(np.float64)).astype(np.float32)
-    got = activate(NumpyMath(), op, SPECIAL)
+    got = activate(NumpyMath(entries), op, SPECIAL)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, rtol=2e-7, atol=3e-45)
 

@@ -45,7 +45,7 @@ GOLDEN: dict[tuple[Elementwise, ...], tuple[int, int]] = {
     (Sigmoid(),): (12, 20),
     (Silu(),): (11, 19),
     (Tanh(),): (17, 17),
-    (Gelu(),): (19, 27),
+    (Gelu(),): (22, 27),
     (Gelu("tanh"),): (14, 22),
     (ChannelMul(), ChannelAdd(), Relu()): (4, 4),
     (MulScalar(2), AddScalar(1)): (2, 2),
@@ -76,7 +76,7 @@ def test_cost(ops: tuple[Elementwise, ...], machine: VectorMachine) -> None:
     frame = 3  # the load and the store of the loop, vzeroupper
     lines = [line for line in listing.text.splitlines() if line.startswith("v")]
     assert len(lines) - frame == GOLDEN[ops][MACHINES.index(machine)]
-    assert listing.pressure.most["vector"] <= 4
+    assert listing.pressure.most["vector"] <= 5
 
 
 def _values() -> np.ndarray:
@@ -95,7 +95,7 @@ def test_same_values_as_numpy(ops: tuple[Elementwise, ...], machine: VectorMachi
     extra = np.random.default_rng(2).standard_normal(x.size).astype(np.float32)
     y = np.empty_like(x)
     cpu.load(_listing(machine, ops))(x.ctypes.data, y.ctypes.data, x.size, extra.ctypes.data)
-    expected = activate_all(NumpyMath(), ops, x, lambda index: extra)
+    expected = activate_all(NumpyMath(machine.lanes), ops, x, lambda index: extra)
     np.testing.assert_array_equal(np.isnan(y), np.isnan(expected))
     finite = np.isfinite(expected) & (np.abs(expected) > 1e-37)
     np.testing.assert_allclose(y[finite], expected[finite], rtol=2.4e-7)

@@ -10,12 +10,16 @@ of operators, however long, runs out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
 
 #: As exponents of a float32 these are the words for 0 and Inf.
 _LOWEST, _HIGHEST = -127.0, 128.0
 _BIAS, _MANTISSA_BITS = 127, 23
+#: Added to a small number it leaves the nearest integer in the last bits of the sum.
+_ROUNDING = 1.5 * 2.0**_MANTISSA_BITS
 
 Value = Variable | Memory | float
 
@@ -29,6 +33,7 @@ class BuilderMath:
         self._shared = len(b.machine.register_class("vector").registers) // 4 if shared is None else shared
         self._constants: dict[float, Variable] = {}
         self._reduces = "fraction" in b.machine.table
+        self.entries = b.machine.lanes
 
     def _held(self, value: Value) -> Variable:
         """The value in a register; constants are shared while there is room."""
@@ -113,3 +118,19 @@ class BuilderMath:
         b.emit("add_int", power, power, b.constant(_BIAS))
         b.emit("shift_left_int", power, power, _MANTISSA_BITS)
         return self._two("mul", p, power)
+
+    def magnitude(self, x: Variable) -> Variable:
+        result = self.b.vector("magnitude")
+        self.b.emit("abs", result, x)
+        return result
+
+    def nearest(self, t: Variable) -> tuple[Variable, Variable]:
+        """The token's last bits are the integer: what `lookup` reads."""
+        place = self.add(t, _ROUNDING)
+        whole = self._two("sub", place, _ROUNDING)
+        return self._two("sub", t, whole), place
+
+    def lookup(self, table: Sequence[float], place: Variable) -> Variable:
+        result = self.b.vector("entry")
+        self.b.emit("permute", result, place, self.b.constants(table))
+        return result

@@ -18,11 +18,17 @@ Worked example, the heart of sigmoid, 2^t for any t:
 
 `whole` is opaque: a machine whose scaling instruction takes the floor itself passes t through, another one
 limits t, rounds it down and builds the power of two with integer instructions.
+
+A machine with `entries` > 0 can also take a coefficient for each lane from a table of so many:
+
+    distance, place = math.nearest(t)       t = 5.25: distance 0.25, place 5
+    math.lookup(table, place)               table[5]
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -76,6 +82,23 @@ class VectorMath(Protocol[V]):
         """p * 2^floor(t) for a token of `split`, p positive; what is below the normal range may become 0."""
         ...
 
+    @property
+    def entries(self) -> int:
+        """How many entries a table of `lookup` has; 0 where there are no tables."""
+        ...
+
+    def magnitude(self, x: V) -> V:
+        """|x|."""
+        ...
+
+    def nearest(self, t: V) -> tuple[V, V]:
+        """(t - n, a token for n), n the integer next to t; |t| < 2^21. A NaN stays in the first."""
+        ...
+
+    def lookup(self, table: Sequence[float], place: V) -> V:
+        """The entry n of a table, for a token of `nearest` with n in it; any entry where t was NaN."""
+        ...
+
 
 def _f32(value: Any) -> Any:
     return value if isinstance(value, np.ndarray) else np.float32(value)
@@ -86,6 +109,9 @@ class NumpyMath:
 
     Sum and conversion round twice; this differs from a true fma once in some 10^8 operations, by one unit.
     """
+
+    def __init__(self, entries: int = 0) -> None:
+        self.entries = entries
 
     def add(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -126,11 +152,22 @@ class NumpyMath:
         with np.errstate(all="ignore"):
             return np.ldexp(p, np.floor(limited).astype(np.int32))
 
+    def magnitude(self, x: np.ndarray) -> np.ndarray:
+        return np.abs(x)
+
+    def nearest(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        place = np.rint(t)
+        return t - place, place
+
+    def lookup(self, table: Sequence[float], place: np.ndarray) -> np.ndarray:
+        return np.float32(table)[np.nan_to_num(place).astype(np.intp)]
+
 
 class CountingMath:
     """Carries nothing out and counts: `counts` maps the name of an operation to how often it was used."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: int = 0) -> None:
+        self.entries = entries
         self.counts: Counter[str] = Counter()
 
     def _count(self, name: str) -> str:
@@ -166,3 +203,12 @@ class CountingMath:
 
     def scale(self, p: Any, whole: Any) -> str:
         return self._count("scale")
+
+    def magnitude(self, x: Any) -> str:
+        return self._count("abs")
+
+    def nearest(self, t: Any) -> tuple[str, str]:
+        return self._count("nearest"), "place"
+
+    def lookup(self, table: Sequence[float], place: Any) -> str:
+        return self._count("lookup")
