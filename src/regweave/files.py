@@ -39,7 +39,7 @@ def read_file(path: Path, most: int) -> str:
     if len(content) > most:
         raise InputError("too large a file", where=str(path), expected=f"at most {most} bytes")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")  # the mark that some editors put in front is no text
     except UnicodeDecodeError as error:
         raise InputError(f"not a text: {error}", where=str(path)) from error
 
@@ -47,6 +47,12 @@ def read_file(path: Path, most: int) -> str:
 def write_file(path: Path, text: str) -> None:
     """Write `text` (UTF-8) to `path` in one step; see `write_bytes`."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def hidden_beside(path: Path) -> Path:
+    """A name for what will become the file `path`: hidden, in its folder, with its ending, never too long."""
+    stem = path.stem[:40]  # letters; a name may have 255 bytes
+    return path.with_name(f".{stem}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix[:10]}")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -61,7 +67,7 @@ def write_bytes(path: Path, data: bytes) -> None:
             raise OSError(error.errno, error.strerror, str(path)) from None
         return
     given, path = path, Path(os.path.realpath(path))
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    beside = hidden_beside(path)
     try:
         with open(beside, "xb") as file:
             file.write(data)

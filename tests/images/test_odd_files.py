@@ -1,8 +1,10 @@
 """Files that would be read wrong: signs, white as zero, alpha, pages, profiles, sizes, full disks."""
 
+import contextlib
 import errno
 import os
 import struct
+import threading
 import zlib
 
 import numpy as np
@@ -21,7 +23,6 @@ from regweave.images import (
     write_image,
 )
 from regweave.images.deep_png import write_deep_png
-from regweave.images.files import page_count
 from regweave.images.mapped import map_image, mapped_output
 from regweave.images.targets import FORMATS, check_holds, check_target, fitting_profile, keeps_alpha
 from regweave.memory import check_memory, room
@@ -98,17 +99,19 @@ def test_colours_that_were_multiplied_by_alpha(tmp_path):
 def test_pages_are_counted(tmp_path):
     pages = RANDOM.integers(0, 256, (5, 20, 30), dtype=np.uint8)
     tifffile.imwrite(tmp_path / "stack.tif", pages)
-    assert page_count(tmp_path / "stack.tif") == 5
-    np.testing.assert_array_equal(map_image(tmp_path / "stack.tif").pixels[..., 0], pages[0])
+    assert read_image(tmp_path / "stack.tif").pages == 5
+    mapped = map_image(tmp_path / "stack.tif")
+    assert mapped.pages == 5
+    np.testing.assert_array_equal(mapped.pixels[..., 0], pages[0])
     with tifffile.TiffWriter(tmp_path / "pyramid.tif") as writer:
         writer.write(pages[0])
         writer.write(pages[0, ::2, ::2], subfiletype=1)
-    assert page_count(tmp_path / "pyramid.tif") == 1
+    assert read_image(tmp_path / "pyramid.tif").pages == 1
     frames = [pillow.fromarray(page) for page in pages]
     frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
-    assert page_count(tmp_path / "a.gif") == 5
+    assert read_image(tmp_path / "a.gif").pages == 5
     frames[0].save(tmp_path / "a.png")
-    assert page_count(tmp_path / "a.png") == 1
+    assert read_image(tmp_path / "a.png").pages == 1
 
 
 def test_a_profile_goes_only_to_pictures_of_its_channels(tmp_path):
@@ -180,7 +183,7 @@ def test_what_memory_cannot_hold(tmp_path, monkeypatch):
     assert room((2, 3), np.uint16).shape == (2, 3)
     check_memory("little", 1)
     write_image(tmp_path / "a.png", Picture(GREY[..., None]))
-    monkeypatch.setattr(os, "sysconf", lambda name: 1)
+    monkeypatch.setattr(os, "sysconf", lambda name: 24)  # 576 bytes
     with pytest.raises(InputError, match=r"a picture of 14 x 9 pixels takes .*a\.png.*not read whole"):
         read_image(tmp_path / "a.png")
     with pytest.raises(InputError, match="take a larger stride"):
@@ -218,3 +221,87 @@ def test_numbers_that_are_none(tmp_path):
     (tmp_path / "k.txt").write_text("1e300 1\n")
     with pytest.raises(InputError, match="finite numbers of f32"):
         image_filter(tmp_path / "k.txt")
+
+
+def damaged(data):
+    """Some of a file's bytes, or all with some changed, in many ways."""
+    changed = np.random.default_rng(len(data))
+    for size in (0, 1, 2, 4, 5, 8, 9, 16, 30, len(data) // 2, len(data) - 1):
+        yield data[:size]
+    for _ in range(40):
+        own = bytearray(data)
+        for place in changed.integers(0, min(len(own), 300), 3):
+            own[place] = changed.integers(256)
+        for place in changed.integers(0, len(own), 3):
+            own[place] = changed.integers(256)
+        yield bytes(own)
+
+
+@pytest.mark.parametrize(
+    "kind", ["flat.tif", "packed.tif", "deep.tif", "a.png", "deep.png", "a.jpg", "a.gif", "a.npy"]
+)
+def test_damaged_files_are_read_or_refused(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(os, "sysconf", lambda name: 1 << 12)  # sizes that damage made are too large soon
+    path = tmp_path / kind
+    bits = np.uint16 if kind.startswith("deep") else np.uint8
+    pixels = RANDOM.integers(0, 256, (20, 30, 3)).astype(bits)
+    if kind == "packed.tif":
+        tifffile.imwrite(path, pixels, photometric="rgb", compression="zlib")
+    elif kind == "a.gif":
+        pillow.fromarray(pixels).save(path)
+    else:
+        write_image(path, Picture(pixels))
+    for data in damaged(path.read_bytes()):
+        path.write_bytes(data)
+        for read in (read_image, map_image):
+            with contextlib.suppress(InputError, UnsupportedError):
+                read(path)
+
+
+def test_a_pipe_and_a_device(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.png")
+    write_image(tmp_path / "a.png", Picture(GREY[..., None]))
+    data = (tmp_path / "a.png").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe.png").write_bytes, args=(data,))
+    writer.start()
+    assert map_image(tmp_path / "pipe.png") is None
+    np.testing.assert_array_equal(read_image(tmp_path / "pipe.png").pixels[..., 0], GREY)
+    writer.join()
+    monkeypatch.setattr("regweave.images.files._MOST_STREAMED", 1 << 16)
+    with pytest.raises(InputError, match="an endless picture"):
+        read_image("/dev/zero")
+
+
+def test_arrays_in_the_other_byte_order(tmp_path):
+    for kind in (np.uint16, np.float32):
+        np.save(tmp_path / "a.npy", GREY.astype(np.dtype(kind).newbyteorder()))
+        pixels = map_image(tmp_path / "a.npy").pixels
+        assert pixels.dtype == kind
+        np.testing.assert_array_equal(pixels[..., 0], GREY)
+
+
+def test_the_longest_names(tmp_path):
+    for letter in ("x", "\xfc"):
+        name = letter * (250 // len(letter.encode()))
+        write_image(tmp_path / f"{name}.png", Picture(GREY[..., None]))
+        with mapped_output(tmp_path / f"{name}.npy", (*GREY.shape, 1), GREY.dtype) as out:
+            out[..., 0] = GREY
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_targets_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "a.png").mkdir()
+    (tmp_path / "note").write_text("no folder")
+    with pytest.raises(InputError, match="a folder, not a file"):
+        check_target(tmp_path / "a.png")
+    with pytest.raises(InputError, match="does not exist") as caught:
+        check_target(tmp_path / "nate" / "b.png")
+    assert "note" not in caught.value.nearest
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="cannot be written to"):
+        check_target(tmp_path / "b.png")
+
+
+def test_texts_begin_with_a_mark(tmp_path):
+    (tmp_path / "k.txt").write_text("\ufeff1 2 3\n4 5 6\n")
+    np.testing.assert_array_equal(image_filter(tmp_path / "k.txt").kernels[0], [[1, 2, 3], [4, 5, 6]])

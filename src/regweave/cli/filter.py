@@ -6,6 +6,7 @@ $ regweave filter sky.tif --kernel sobel --stride 2 -o edges.tif --json
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,17 +64,18 @@ def filter_command(
     from regweave.images.mapped import map_image
     from regweave.images.targets import check_target
 
+    quieten_libraries()
     chosen = image_filter(kernel)
     check_target(out)
     options: dict[str, Any] = {"stride": stride, "border": border, "threads": threads}
     with talk_of("filter") as say:
         say(f"reading {image}")
         started = time.perf_counter()
-        mapped = map_image(image) if image.exists() else None
+        mapped = map_image(image)
         options["progress"] = lambda done, rows: say(f"{chosen.name}, {done / rows:.0%}")
         work = _through_memory if mapped is None else _mapped
-        shape, bits, seconds = work(image, mapped, chosen, out, options, say)
-    pages = told_pages(image)
+        shape, bits, pages, seconds = work(image, mapped, chosen, out, options, say)
+    tell_pages(image, pages)
     document = {
         "image": str(image),
         "kernel": chosen.name,
@@ -95,19 +97,20 @@ def filter_command(
     print(f"written to {out}")
 
 
-def told_pages(image: Path) -> int:
-    """The pages in an image's file; where there are several, that the first was taken is said."""
-    from regweave.images.files import page_count
-
-    pages = 1 if image.suffix.lower() == ".npy" else page_count(image)
+def tell_pages(image: Path, pages: int) -> None:
+    """Where an image's file has several pages, that the first was taken is said."""
     if pages > 1:
         talk_console().print(f"{image} has {pages} pages: the first was taken", markup=False)
-    return pages
+
+
+def quieten_libraries() -> None:
+    """What tifffile logs of damaged files, our own words say."""
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 
 
 def _through_memory(
     image: Path, _: Any, chosen: Any, out: Path, options: dict[str, Any], say: Callable[[str], None]
-) -> tuple[tuple[int, ...], int, float]:
+) -> tuple[tuple[int, ...], int, int, float]:
     """Read, filter, write."""
     from regweave.images import Picture, filter_image, read_image, write_image
     from regweave.images.targets import check_holds, keeps_alpha
@@ -123,12 +126,12 @@ def _through_memory(
     write_image(out, Picture(found, alpha, picture.profile))
     if alpha is not None and not keeps_alpha(out):
         talk_console().print(f"{out.suffix} has no alpha: it was left out", markup=False)
-    return picture.pixels.shape, 8 * picture.pixels.itemsize, seconds
+    return picture.pixels.shape, 8 * picture.pixels.itemsize, picture.pages, seconds
 
 
 def _mapped(
     image: Path, mapped: Any, chosen: Any, out: Path, options: dict[str, Any], say: Callable[[str], None]
-) -> tuple[tuple[int, ...], int, float]:
+) -> tuple[tuple[int, ...], int, int, float]:
     """Filter from file to file, or through memory into a format that is written at once."""
     from regweave.images import Picture, filter_image, write_image
     from regweave.images.filters import filtered_shape
@@ -146,4 +149,4 @@ def _mapped(
         found = filter_image(pixels, chosen, **options)
         say(f"writing {out}")
         write_image(out, Picture(found, None, mapped.profile))
-    return pixels.shape, 8 * pixels.itemsize, time.perf_counter() - started
+    return pixels.shape, 8 * pixels.itemsize, mapped.pages, time.perf_counter() - started

@@ -71,18 +71,23 @@ def image_command(
     json:
         Print one JSON document on stdout.
     """
-    from regweave.cli.filter import told_pages
+    from regweave.cli.filter import quieten_libraries, tell_pages
     from regweave.images import Picture, operation, read_image
     from regweave.images.applying import apply_operation, check_outcome, loses_alpha, write_outcome
     from regweave.images.mapped import map_image
 
+    quieten_libraries()
     chosen = operation(op)
     check_outcome(out, chosen)
     with talk_of("image") as say:
         say(f"reading {image}")
         started = time.perf_counter()
-        mapped = map_image(image) if image.exists() else None
-        picture = read_image(image) if mapped is None else Picture(mapped.pixels, None, mapped.profile)
+        mapped = map_image(image)
+        picture = (
+            read_image(image)
+            if mapped is None
+            else Picture(mapped.pixels, profile=mapped.profile, pages=mapped.pages)
+        )
         read = time.perf_counter()
         check_outcome(out, chosen, picture.pixels)
         say(f"{chosen.name} on {machine}")
@@ -101,7 +106,7 @@ def image_command(
     if loses_alpha(out, outcome):
         talk_console().print(f"{out.suffix} has no alpha: it was left out", markup=False)
     document = _document(image, chosen.name, picture, outcome, files)
-    document["pages"] = told_pages(image)
+    tell_pages(image, picture.pages)
     document["seconds"] = {
         "read": read - started,
         "product": made - read,
@@ -129,6 +134,7 @@ def _document(image: Path, name: str, picture: Any, outcome: Any, files: list[Pa
         "channels": channels,
         "bits": 8 * picture.pixels.itemsize,
         "alpha": picture.alpha is not None,
+        "pages": picture.pages,
         "results": product.pixels.shape[-1],
         "machine": product.machine,
         "device": product.device,

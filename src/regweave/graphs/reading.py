@@ -90,6 +90,8 @@ def _parse(path: Path) -> onnx.ModelProto:
     if not path.exists():
         siblings = [entry.name for entry in path.parent.glob("*.onnx")] if path.parent.is_dir() else []
         raise ModelError("no such file", where=str(path), nearest=nearest_names(path.name, siblings))
+    if not path.is_file():
+        raise ModelError("a device or a pipe is not a model", where=str(path), expected="an .onnx file")
     try:
         with path.open("rb") as file:
             head = file.read(64)

@@ -33,6 +33,20 @@ def is_deep(image: Any) -> bool:
     return len(bits) > 1 and max(bits) > 8
 
 
+def own_pages(file: Any) -> int:
+    """Pages of an opened TIFF (tifffile's); smaller versions of a page do not count."""
+    return len(file.pages) if len(file.pages) < 2 else sum(not page.is_reduced for page in file.pages)
+
+
+def count_pages(data: bytes) -> int:
+    """The pages of a TIFF; 1 where what follows the first cannot be read."""
+    try:
+        with optional_module("tifffile", "tifffile").TiffFile(io.BytesIO(data)) as file:
+            return own_pages(file)
+    except Exception:  # of damaged files tifffile raises anything
+        return 1
+
+
 def read_deep_tiff(data: bytes) -> tuple[np.ndarray, int, bytes | None]:
     """The first page: pixels [height, width(, channels)], the EXIF orientation, the colour profile.
 
@@ -51,13 +65,15 @@ def read_deep_tiff(data: bytes) -> tuple[np.ndarray, int, bytes | None]:
         raise InputError(
             "a TIFF whose compression cannot be read", fix="write it uncompressed, or pip install imagecodecs"
         ) from None
-    except (tifffile.TiffFileError, IndexError, KeyError) as error:
-        raise InputError(f"a damaged TIFF: {error}") from None
+    except InputError:
+        raise
+    except Exception as error:  # of damaged files tifffile raises anything
+        raise InputError(f"a damaged TIFF: {error}") from error
     if pixels.ndim == 3 and pixels.shape[2] > _MOST_CHANNELS >= pixels.shape[0]:
         pixels = pixels.transpose(1, 2, 0)  # planes apart
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
     known = pixels.dtype in (np.uint8, np.uint16, np.float32)
-    if not known or pixels.ndim not in (2, 3) or channels > _MOST_CHANNELS:
+    if not known or pixels.ndim not in (2, 3) or channels > _MOST_CHANNELS or 0 in pixels.shape:
         raise InputError(
             f"a TIFF of {pixels.dtype} pixels of shape {list(pixels.shape)}",
             expected="grey or colour of 8 or 16 bits, or of f32",

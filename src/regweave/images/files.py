@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.files import write_bytes
 from regweave.images.deep_png import read_deep_png, write_deep_png
-from regweave.images.deep_tiff import is_deep, is_tiff, read_deep_tiff, write_pages
+from regweave.images.deep_tiff import count_pages, is_deep, is_tiff, read_deep_tiff, write_pages
 from regweave.images.packages import optional_module
 from regweave.images.targets import check_holds, check_target, fitting_profile, keeps_alpha
 from regweave.memory import check_memory
@@ -43,17 +44,20 @@ _CONVERTED = {"1": "L", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "HSV": "RGB
 _MODE_BYTES = {"I": 4, "F": 4, "I;16": 2}
 #: A picture stands in memory as Pillow's, as an array and as what is made of it.
 _COPIES = 3
+#: What is read of a pipe or a device, which does not say how much there is.
+_MOST_STREAMED = 1 << 30
 _MAPPED_HINT = "an .npy and an uncompressed TIFF are not read whole by `regweave filter`"
 
 
 @frozen(eq=False)
 class Picture:
     """A picture: `pixels` [height, width, 1 or 3] of u8, u16 or f32, `alpha` [height, width] of the same type
-    or None, the colour `profile` (ICC) or None."""
+    or None, the colour `profile` (ICC) or None, the `pages` of the file that it is the first of."""
 
     pixels: np.ndarray
     alpha: np.ndarray | None = None
     profile: bytes | None = None
+    pages: int = 1
 
     def __post_init__(self) -> None:
         shape, kind = np.shape(self.pixels), getattr(self.pixels, "dtype", None)
@@ -80,7 +84,7 @@ def read_image(path: str | Path) -> Picture:
     pillow = optional_module("PIL.Image", "pillow")
     path = Path(path)
     try:
-        data = path.read_bytes()
+        data = _content(path)
     except FileNotFoundError:
         beside = os.listdir(path.parent) if path.parent.is_dir() else ()
         raise InputError(
@@ -95,7 +99,9 @@ def read_image(path: str | Path) -> Picture:
         ) from None
     except InputError as error:
         raise InputError(error.what, where=str(path), expected=error.expected, fix=error.fix) from None
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
+    except UnsupportedError:
+        raise
+    except Exception as error:  # of damaged files decoders raise anything
         raise InputError(f"a picture that cannot be read: {error}", where=str(path)) from error
 
 
@@ -111,17 +117,25 @@ def _any_size(pillow: Any) -> Iterator[None]:
         pillow.MAX_IMAGE_PIXELS = most
 
 
-def page_count(path: str | Path) -> int:
-    """Pages of a TIFF, frames of a moving picture, that are there beside the one that `read_image` reads,
-    and that one; smaller versions of a page, and the previews in a camera's files, do not count."""
-    pillow = optional_module("PIL.Image", "pillow")
+def _content(path: Path) -> bytes:
+    """The bytes of a file that memory can hold; of a device or a pipe no more than a GiB."""
     with open(path, "rb") as file:
-        head = file.read(4)
-    if is_tiff(head):
-        with optional_module("tifffile", "tifffile").TiffFile(path) as tiff:
-            return len(tiff.pages) if len(tiff.pages) < 2 else sum(not page.is_reduced for page in tiff.pages)
-    with _any_size(pillow), pillow.open(path) as image:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode):
+            check_memory(f"the file {path.name}", status.st_size, fix=_MAPPED_HINT)
+            return file.read()
+        data = file.read(_MOST_STREAMED + 1)
+    if len(data) > _MOST_STREAMED:
+        raise InputError("an endless picture", where=str(path), expected=f"at most {_MOST_STREAMED} bytes")
+    return data
+
+
+def _frames(image: Any) -> int:
+    """Frames of a moving picture; the previews in a camera's files do not count."""
+    try:
         return getattr(image, "n_frames", 1) if image.format != "MPO" else 1
+    except Exception:  # what follows the first is damaged
+        return 1
 
 
 def _read(data: bytes, pillow: Any) -> Picture:
@@ -140,7 +154,7 @@ def _read(data: bytes, pillow: Any) -> Picture:
         profile = image.info.get("icc_profile")
         deep = read_deep_png(data, pillow)
         if deep is not None:
-            return _picture(_upright(deep, image.getexif().get(_ORIENTATION, 1)), profile)
+            return _picture(_upright(deep, image.getexif().get(_ORIENTATION, 1)), profile, _frames(image))
         image.load()
         turned = optional_module("PIL.ImageOps", "pillow").exif_transpose(image)
         channels = _channels(turned)
@@ -149,12 +163,12 @@ def _read(data: bytes, pillow: Any) -> Picture:
                 raise InputError("a TIFF of signed numbers", expected="unsigned ones of 8 or 16 bits, or f32")
             if image.tag_v2.get(_PHOTOMETRIC) == _WHITE_IS_ZERO and channels.dtype == np.uint16:
                 channels = ~channels  # Pillow turns 8 bits only
-        return _picture(channels, profile)
+        return _picture(channels, profile, count_pages(data) if image.format == "TIFF" else _frames(image))
 
 
 def _deep_picture(data: bytes) -> Picture:
     pixels, orientation, profile = read_deep_tiff(data)
-    return _picture(_upright(pixels, orientation), profile)
+    return _picture(_upright(pixels, orientation), profile, count_pages(data))
 
 
 def _channels(image: Any) -> np.ndarray:
@@ -184,13 +198,13 @@ def _upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
     return pixels[:: -1 if rows else 1, :: -1 if columns else 1]
 
 
-def _picture(channels: np.ndarray, profile: bytes | None) -> Picture:
+def _picture(channels: np.ndarray, profile: bytes | None, pages: int) -> Picture:
     if channels.ndim == 2:
-        return Picture(np.ascontiguousarray(channels)[..., None], None, profile)
+        return Picture(np.ascontiguousarray(channels)[..., None], None, profile, pages)
     own = channels.shape[2]
     colours = np.ascontiguousarray(channels[..., : own - 1] if own in (2, 4) else channels)
     alpha = np.ascontiguousarray(channels[..., -1]) if own in (2, 4) else None
-    return Picture(colours, alpha, profile)
+    return Picture(colours, alpha, profile, pages)
 
 
 def write_image(path: str | Path, picture: Picture) -> None:

@@ -120,10 +120,11 @@ def image_filter(name: str | Path) -> ImageFilter:
     if word in _FILTERS and not word.endswith("N"):
         return _FILTERS[word][1]()
     path = Path(name)
-    if not path.suffix and not path.exists():
+    if not word or (not path.suffix and not path.exists()):
         known = [key.replace("N", "5") for key in _FILTERS]
         raise InputError(
             f"unknown filter {word!r}",
+            where="kernel",
             nearest=nearest_names(word, known),
             expected=f"{', '.join(_FILTERS)} (N odd), or a file (.npy, or text with one row per line)",
         )
@@ -161,7 +162,10 @@ def filter_image(
     """
     if border not in BORDERS:
         raise InputError(
-            f"unknown border {border!r}", expected=", ".join(BORDERS), nearest=nearest_names(border, BORDERS)
+            f"unknown border {border!r}",
+            where="border",
+            expected=", ".join(BORDERS),
+            nearest=nearest_names(border, BORDERS),
         )
     image = image if isinstance(image, np.ndarray) else np.asarray(image)
     if image.ndim != 3 or 0 in image.shape or image.dtype not in (np.uint8, np.uint16, np.float32):

@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from regweave.errors import InputError
+from regweave.files import hidden_beside
+from regweave.images.deep_tiff import own_pages
 from regweave.images.packages import optional_module
 from regweave.values import frozen
 
@@ -27,23 +29,30 @@ _TYPES = (np.uint8, np.uint16, np.float32)
 
 @frozen(eq=False)
 class MappedImage:
-    """Pixels [height, width, channels] that lie in a file, and its colour profile if it has one."""
+    """Pixels [height, width, channels] that lie in a file, its colour profile if it has one, its pages."""
 
     pixels: np.ndarray
     profile: bytes | None = None
+    pages: int = 1
 
 
 def map_image(path: Path) -> MappedImage | None:
-    """The image in a file, mapped; None where the file's form needs reading.
+    """The image in a file, mapped; None where the file's form needs reading, or is no file.
 
-    InputError for an .npy that holds no image.
+    An .npy in the other byte order is read. InputError for an .npy that holds no image.
     """
     ending = path.suffix.lower()
+    if not path.is_file():
+        return None
     if ending == ".npy":
         try:
             pixels = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # of damaged files NumPy raises anything
             raise InputError(f"no image: {error}", where=str(path)) from None
+        if not pixels.dtype.isnative and pixels.dtype.newbyteorder("=") in _TYPES:
+            pixels = pixels.astype(pixels.dtype.newbyteorder("="))
         if pixels.dtype not in _TYPES or pixels.ndim not in (2, 3) or 0 in pixels.shape:
             raise InputError(
                 f"no image: {pixels.dtype}, shape {list(pixels.shape)}",
@@ -62,13 +71,13 @@ def map_image(path: Path) -> MappedImage | None:
             upright = 274 not in page.tags or page.tags[274].value == 1
             if not (plain and upright and page.is_memmappable):
                 return None
-            profile = page.iccprofile
+            profile, pages = page.iccprofile, own_pages(file)
         pixels = tifffile.memmap(path, page=0, mode="r")
-    except (tifffile.TiffFileError, ValueError, IndexError, KeyError):
+    except Exception:  # of damaged files tifffile raises anything
         return None  # reading it says better what is wrong
-    if pixels.dtype not in _TYPES:
+    if pixels.dtype not in _TYPES or pixels.ndim not in (2, 3) or 0 in pixels.shape:
         return None
-    return MappedImage(pixels if pixels.ndim == 3 else pixels[..., None], profile)
+    return MappedImage(pixels if pixels.ndim == 3 else pixels[..., None], profile, pages)
 
 
 @contextmanager
@@ -80,7 +89,7 @@ def mapped_output(
     OSError naming `path` if it cannot be written.
     """
     given, path = path, Path(os.path.realpath(path))
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix}")
+    beside = hidden_beside(path)
     plane = tuple(shape[:2]) if shape[2] == 1 else tuple(shape)
     try:
         try:

@@ -160,9 +160,10 @@ def operation(name: str | Path) -> Operation:
     if str(name) in _OPERATIONS:
         return _OPERATIONS[str(name)][1]()
     path = Path(name)
-    if not path.suffix and not path.exists():
+    if not str(name) or (not path.suffix and not path.exists()):
         raise InputError(
             f"unknown operation {str(name)!r}",
+            where="op",
             nearest=nearest_names(str(name), _OPERATIONS),
             expected=f"{', '.join(_OPERATIONS)}, or a file (.npy, or text with one row per line)",
         )
@@ -194,7 +195,7 @@ def _read_npy(path: Path) -> np.ndarray:
             matrix = np.load(file, allow_pickle=False)
             if matrix.dtype.kind not in "fiub":
                 raise ValueError(f"elements of type {matrix.dtype}")
-        except (ValueError, EOFError) as error:
+        except Exception as error:  # of damaged files NumPy raises anything
             raise InputError(f"no matrix: {error}", where=str(path), expected="an .npy of numbers") from None
     return np.asarray(matrix, np.float32)
 
@@ -209,7 +210,9 @@ def _read_text(path: Path) -> np.ndarray:
             rows.append([float(word) for word in words])
         except ValueError:
             raise InputError(
-                f"{line.strip()!r} is no row of numbers", where=f"{path}, line {number}"
+                f"{line.strip()!r} is no row of numbers",
+                where=f"{path}, line {number}",
+                expected="numbers parted by blanks, commas or semicolons",
             ) from None
         if len(rows[-1]) != len(rows[0]):
             raise InputError(

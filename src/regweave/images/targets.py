@@ -60,6 +60,10 @@ def check_target(path: str | Path) -> str:
             nearest=nearest_names(ending, (*FORMATS, ARRAY)),
         )
     folder = path.parent
+    if path.is_dir():
+        raise InputError("a folder, not a file", where=str(path), fix="name a file in it")
+    if folder.is_dir() and not os.access(folder, os.W_OK):
+        raise InputError(f"the folder {str(folder)!r} cannot be written to", where=str(path))
     if not folder.is_dir():
         there = folder
         while not there.exists() and there != there.parent:
@@ -67,10 +71,14 @@ def check_target(path: str | Path) -> str:
         raise InputError(
             f"the folder {str(folder)!r} does not exist",
             where=str(path),
-            nearest=nearest_names(folder.name, os.listdir(there)) if there.is_dir() else (),
+            nearest=nearest_names(folder.name, _folders(there)),
             fix="make it first, or name another",
         )
     return "NPY" if ending == ARRAY else FORMATS[ending].name
+
+
+def _folders(place: Path) -> list[str]:
+    return [own.name for own in os.scandir(place) if own.is_dir()] if place.is_dir() else []
 
 
 def check_holds(path: str | Path, dtype: np.dtype, channels: int) -> None:
