@@ -15,8 +15,9 @@ from regweave.devices.onnxruntime.sized import Pool
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
-from regweave.errors import DeviceError, UnsupportedError
-from regweave.graphs import find_convolutions, find_regions, read_model
+from regweave.engine.truth import Truth
+from regweave.errors import DeviceError, InputError, UnsupportedError
+from regweave.graphs import find_candidates, find_convolutions, find_pieces, find_regions, read_model
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
 from regweave.machines.x86 import detect
 from regweave.operators import Repeat
@@ -68,6 +69,20 @@ def nested() -> onnx.ModelProto:
     return m.model(["y"])
 
 
+def mixer(*outputs: str, channels: int = 6) -> onnx.ModelProto:
+    """A gate, a chain with a residual, convolutions around it, and a product that is enlarged."""
+    m = Images(channels=channels, size=("height", "width"))
+    gate = m.conv(m.node("GlobalAveragePool", ["x"], "mean"), "gate", channels, channels, 1)
+    gated = m.node("Mul", [m.conv("x", "depthwise", channels, channels, 3), gate], "gated")
+    wide = m.node("Relu", [m.conv(gated, "wide", channels, 20, 1)], "active")
+    mixed = m.node("Add", [gated, m.conv(wide, "narrow", 20, channels, 1)], "mixed")
+    after = m.conv(mixed, "after", channels, channels, 3)
+    scales = m.constant("scales", np.array([1, 1, 2, 2], np.float32))
+    large = m.node("Resize", [m.conv(after, "few", channels, 5), "", scales], "large", **NEAREST)
+    m.conv(large, "y", 5, 7, 3)
+    return m.model(["y", *outputs])
+
+
 def random_region(seed: int) -> tuple[onnx.ModelProto, int]:
     """Branches of random members that keep the size, joined; a last convolution of any kind."""
     random = np.random.default_rng(seed)
@@ -112,6 +127,15 @@ def _random_conv(m: Images, random, source: str, y: str, width: int, filters: in
 def regions_of(proto: onnx.ModelProto, **dims: int):
     model = read_model(proto, {"batch": 1, **dims})
     return model, find_regions(model, find_convolutions(model), (), MOST_IMAGES)
+
+
+def all_in_one(height: int, width: int):
+    """The mixer as a model, and the one region that products and element-wise work make of it too."""
+    model = read_model(mixer(), {"batch": 1, "height": height, "width": width})
+    chains = [piece for piece in find_candidates(model) if piece.refusal is None]
+    chosen = (*chains, *find_convolutions(model, chains))
+    [piece] = find_regions(model, (*chosen, *find_pieces(model, chosen)), (), MOST_IMAGES, large=0)
+    return model, piece
 
 
 def opened(proto: onnx.ModelProto, threads: int = 1, count: int = 1, **dims: int):
@@ -161,6 +185,48 @@ def test_the_results_are_onnxruntime_s_at_any_size(make, threads, run):
         np.testing.assert_allclose(
             found, expected, rtol=1e-4, atol=2e-5 * max(1, np.abs(expected).max(initial=0))
         )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_gates_and_residuals_in_a_region(threads, run):
+    model, piece = all_in_one(16, 24)
+    kinds = {member.work.kind for member in piece.region.members if not isinstance(member.work, Repeat)}
+    assert kinds == {"convolution", "elementwise", "chain", "single"}
+    assert piece.region.inputs == ("x", "gate")
+    natives = Natives(detect(), threads, block_size())
+    with Workshop() as shop:
+        session = build(model, [piece], natives, shop).open(shop, threads)
+    for shape in ((1, 6, 16, 24), (3, 6, 8, 40), (1, 6, 37, 5), (0, 6, 4, 4)):
+        x = image(*shape)
+        [expected], [found] = run(mixer(), {"x": x}), session.run(None, {"x": x})
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_truth_of_some_rows_is_that_of_all(run):
+    """In float64, row by row from what these rows need, against the whole model."""
+    _, piece = all_in_one(12, 9)
+    x = image(2, 6, 12, 9)
+    [expected, gate] = run(mixer("gate"), {"x": x})
+    truth = Truth(piece.region, {"x": x, "gate": gate})
+    rows = [truth.rows("y", line, line + 1) for line in range(24)]
+    assert rows[0].dtype == np.float64
+    np.testing.assert_allclose(np.concatenate(rows, axis=2), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_images_between_that_do_not_meet_are_an_error():
+    _, piece = all_in_one(8, 8)
+    with pytest.raises(InputError, match="cannot be combined"):
+        piece.region.shapes([(1, 6, 8, 8), (2, 6, 1, 1)])
+
+
+def test_small_images_stay_where_they_are():
+    """Over images that fit the cache, products keep to onnxruntime's layout."""
+    model = read_model(mixer(), {"batch": 1, "height": 16, "width": 24})
+    pieces = (*find_convolutions(model), *find_pieces(model, find_convolutions(model)))
+    found = find_regions(model, pieces, (), MOST_IMAGES)
+    assert found
+    inside = [member.work for piece in found for member in piece.region.members[:-1]]
+    assert all(isinstance(work, Repeat) or work.kind == "convolution" for work in inside)
 
 
 def test_threads_do_not_change_a_bit():
@@ -255,7 +321,7 @@ def test_memory_is_used_again_where_lives_do_not_meet():
         region = Region(tuple(line), ("t0",), "t6", (2,))
         shapes = region.shapes([(1, 2, 4, 8)])
         where = {name: Spot(name, 0, 256) for name in shapes if name != "t0"}
-        return placed(region, shapes, where, 64)
+        return placed(region, dict.fromkeys(shapes, 256), where, 64)
 
     offsets, size = layout(late=False)
     assert size == 2 * 256

@@ -12,18 +12,31 @@ from typing import TYPE_CHECKING
 
 from regweave.convolution import DenseConvolution
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
-from regweave.engine.preparing import Shape, convolution_step, planes_step, room_of
+from regweave.engine.preparing import Shape, convolution_step, piece_step, planes_step, room_of
 from regweave.graphs import Piece
-from regweave.graphs.bands import Band, Bands, Slide, Work, band_by_band, rows_read, total_bytes, vertical
-from regweave.graphs.members import JOIN, Spot
+from regweave.graphs.bands import (
+    Band,
+    Bands,
+    Slide,
+    Work,
+    band_by_band,
+    is_convolution,
+    rows_read,
+    total_bytes,
+    vertical,
+)
+from regweave.graphs.members import JOIN, Spot, placed
 from regweave.operators import Largest, Repeat
 
 if TYPE_CHECKING:
     from regweave.engine.regional import Plan
 
-BAND_BYTES = 1 << 21
+BAND_BYTES = 3 << 20
 """What the windows of a region may take: more than a core's own cache, since very low bands cost more than
-that gains (a stem of 4 convolutions at 640 x 640: 12.8 ms as a whole, 12.1 in bands of 4 rows, 10.5 of 8)."""
+that gains (a stem of 6 convolutions at 640 x 640: 14.2 ms as a whole, 13.0 in bands of 4 rows, 12.3 of 8)."""
+
+BAND_ROWS = (4, 8, 16, 32)
+"""Of a region's result, as its windows allow: the tiles of convolutions are whole powers of two."""
 
 MOST_STEPS = 4096
 """Of a prepared size; each takes about a kilobyte."""
@@ -38,14 +51,17 @@ def banded(plan: Plan) -> Banded | None:
     if 0 in out or total_bytes(region, shapes, where) <= BAND_BYTES * out[0]:
         return None
     found = None
-    for rows in (4, 8, 12, 16, 24, 32):
+    for rows in BAND_ROWS:
         bands = band_by_band(region, shapes, where, rows)
-        if bands is None or (found is not None and bands.bytes(shapes) > BAND_BYTES):
+        if bands is None:
             break
-        found = bands
-    if found is None or out[0] * sum(len(band.works) + len(band.slides) for band in found.bands) > MOST_STEPS:
+        next_one = Banded(plan, bands)
+        if found is not None and next_one.size > BAND_BYTES:
+            break
+        found = next_one
+    if found is None or out[0] * sum(len(b.works) + len(b.slides) for b in found.bands.bands) > MOST_STEPS:
         return None
-    return Banded(plan, found)
+    return found
 
 
 class Banded:
@@ -53,15 +69,13 @@ class Banded:
 
     def __init__(self, plan: Plan, bands: Bands) -> None:
         self.plan, self.bands = plan, bands
-        self.pitch, self.offsets, at = {}, {}, 0
+        self.pitch = {}
         for root, rows in bands.windows.items():
-            _, channels, _, width = plan.shapes[root]
-            plane = -(-4 * rows * width // LINE) * LINE
+            plane = -(-4 * rows * plan.shapes[root][3] // LINE) * LINE
             # planes whose distance is a multiple of a page would share the sets of the cache
             self.pitch[root] = plane if plane % _PAGE else plane + LINE
-            self.offsets[root] = at
-            at += channels * self.pitch[root]
-        self.size = at
+        sizes = {root: plan.shapes[root][1] * pitch for root, pitch in self.pitch.items()}
+        self.offsets, self.size = placed(plan.region, sizes, plan.where, LINE, bands.kept)
         self.dense: dict[tuple, DenseConvolution] = {}
 
     def prepared(self) -> Prepared:
@@ -69,9 +83,9 @@ class Banded:
         shape = self.plan.shapes[self.plan.region.output]
         for band in self.bands.bands:
             for work in band.works:
-                if isinstance(work.member.work, Piece):
+                if is_convolution(work.member):
                     self._dense(work)
-        strips, room = room_of(list(self.dense.values()))
+        strips, room = room_of(list(self.dense.values()), self.plan.layers.scratch_bytes)
         steps = [
             step
             for image in range(shape[0])
@@ -113,8 +127,8 @@ class Banded:
     def _planes(
         self, work: Repeat | Largest, shape: Shape, x: tuple[Place, int], y: tuple[Place, int]
     ) -> Step:
-        plan = self.plan
-        return planes_step(work, shape, (*x, 0), (*y, 0), plan.machine, plan.threads)
+        layers = self.plan.layers
+        return planes_step(work, shape, (*x, 0), (*y, 0), layers.machine, layers.threads)
 
     def _steps(self, work: Work, band: Band, image: int, strips: int, room: int) -> list[Step]:
         member, shapes = work.member, self.plan.shapes
@@ -131,8 +145,15 @@ class Banded:
         low, high = rows_read(member, shapes[source], work.first, work.last)
         x = self._place(source, low, band, image, room)
         y = self._place(member.output, work.first, band, image, room)
-        if isinstance(member.work, Piece):
+        if is_convolution(member):
             return [convolution_step(self._dense(work), x[0], y[0], strips)]
+        if isinstance(member.work, Piece):
+            images = [
+                self._place(name, 0 if name in member.gates else low, band, image, room)
+                for name in member.inputs
+            ]
+            layers, pixels = self.plan.layers, (high - low) * width
+            return [piece_step(layers.other(member.work), pixels, images, y, strips, layers.threads)]
         operation = member.work
         if isinstance(operation, Largest):
             top, left, _, right = operation.pads

@@ -4,7 +4,7 @@
     2. measure       onnxruntime's nodes against ours, in the profiles of both models, run by run in turns
     3. drop          what is not faster; then again, because what is dropped changes its neighbours' layouts
     4. verify        each piece against float64
-    5. grow          convolutions into regions, measured and verified in the same way
+    5. grow          pieces on images into regions, measured and verified in the same way
     6. race          the whole models, interleaved; as long as ours is slower, the least useful pieces go
 
 What a person asked for by name stays in through 3 and 6, but not through 4. A person who waits is not kept
@@ -20,6 +20,7 @@ from typing import Any
 
 import onnx
 
+from regweave.devices.cpu import caches
 from regweave.devices.onnxruntime import MOST_IMAGES, NativeSession
 from regweave.engine.attribution import native_time, replaced_time
 from regweave.engine.building import BLOCKED, Build, build
@@ -110,10 +111,10 @@ class Court:
         return self.natives.threads
 
     def decide(self, proposals: Sequence[Proposal], spare: Sequence[Proposal] = ()) -> Decision:
-        """Judge all proposals. `spare` are convolutions that are only tried as parts of regions."""
+        """Judge all proposals. `spare` are only tried as parts of regions."""
         wanted = [p for p in proposals if p.hopeful or p.piece.forced or self.patient]
         fates = {p.piece.name: Judgement(p, False, p.reason) for p in (*proposals, *spare)}
-        spare = [*spare, *(p for p in proposals if p.piece.kind == "convolution" and p not in wanted)]
+        spare = [*spare, *(p for p in proposals if p not in wanted)]
         able = self._buildable(wanted, fates)
         built = self._drop_slow(able, fates)
         built = self._verify(built, fates)
@@ -218,18 +219,11 @@ class Court:
     ) -> tuple[list[Proposal], list[Proposal]]:
         """Regions in the place of what they hold, where they gain more than that; and which they are.
 
-        A convolution that does not gain alone may do so here: what it lost was the way of its images to
-        another layout and back. So all of `able` are tried, if they are accurate.
+        What does not gain alone may do so here: it lost the way of its images to another layout and back. So
+        all of `able` are tried, if they are accurate.
         """
-        convolutions = {p.piece.nodes: p for p in able if p.piece.kind == "convolution"}
-        found = self._regions(convolutions, spare)
-        unchecked = [p for parts in found.values() for p in parts if fates[p.piece.name].check is None]
-        checks = zip(unchecked, self._checks(unchecked), strict=True)
-        inaccurate = {p.piece.nodes for p, check in checks if not check.passed}
-        inaccurate |= {p.piece.nodes for p in convolutions.values() if _failed(fates[p.piece.name])}
-        if inaccurate:
-            convolutions = {n: p for n, p in convolutions.items() if n not in inaccurate}
-            found = self._regions(convolutions, [p for p in spare if p.piece.nodes not in inaccurate])
+        accurate = [p for p in able if not _failed(fates[p.piece.name])]
+        found = self._regions(accurate, spare)
         fates |= {p.piece.name: Judgement(p, False, p.reason) for p in found}
         regions = self._buildable(list(found), fates)
         if not regions:
@@ -250,17 +244,20 @@ class Court:
         return without_parts(kept), kept
 
     def _regions(
-        self, convolutions: Mapping[tuple[str, ...], Proposal], spare: Sequence[Proposal]
+        self, wanted: Sequence[Proposal], spare: Sequence[Proposal]
     ) -> dict[Proposal, list[Proposal]]:
-        """Regions of these convolutions (by their nodes) and spare ones, and which of both each holds."""
-        known = {**convolutions, **{p.piece.nodes: p for p in spare}}
-        wanted, others = [p.piece for p in convolutions.values()], [p.piece for p in spare]
+        """Regions of these proposals and spare ones, and which of both each holds."""
+        known = {p.piece.nodes: p for p in (*wanted, *spare)}
+        pieces, others = [p.piece for p in wanted], [p.piece for p in spare]
         found = {}
-        for piece in find_regions(self.model, wanted, others, MOST_IMAGES):
+        for piece in find_regions(self.model, pieces, others, MOST_IMAGES, caches().l2):
             assert piece.region is not None, "what is found is a region"
             parts = [known[m.nodes] for m in piece.region.members if m.nodes in known]
             before, after = sum(p.before for p in parts), sum(p.after for p in parts)
-            reason = f"{len(parts)} convolutions and what joins them, without a copy between"
+            others_in = len(piece.region.members) - len(parts)
+            reason = f"{len(parts)} pieces"
+            reason += f" and {others_in} nodes between them" if others_in else ""
+            reason += ", no image converted or copied"
             found[Proposal(piece, before, after, before, reason)] = parts
         return found
 

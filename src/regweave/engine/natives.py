@@ -77,7 +77,7 @@ class Natives:
 
     def can_block(self, piece: Piece) -> bool:
         """Whether a piece has a blocked variant: images in, images of the same size out."""
-        if not self.block or self.block % self.machine.lanes or not _keeps_image(piece):
+        if not self.block or self.block % self.machine.lanes or not piece.keeps_image:
             return False
         if piece.kind in ("convolution", "region"):
             return False
@@ -119,13 +119,12 @@ class Natives:
         return Native(convolution_operator(piece, layer), layer.dense(sizes).kernel)
 
     def _region(self, piece: Piece) -> Native:
-        """Several convolutions on plain images; shown as the kernel of the last one."""
+        """Several pieces on plain images; shown as the kernel of the last one."""
         region = piece.region
         assert region is not None, "the caller asks for regions only"
-        last = region.members[-1].work
-        assert isinstance(last, Piece), "a region ends with a convolution"
+        last = next(m.work for m in reversed(region.members) if isinstance(m.work, Piece))
         operator = region_operator(piece, self.machine, self.threads)
-        return Native(operator, self._convolution(last).kernel)
+        return Native(operator, self._made(last, blocked=False).kernel)
 
     def gate(self, channels: int, name: str) -> Native:
         """x [batch, C, ...] times a gate [batch, C, 1, 1], both blocked; `channels` counts padded ones."""
@@ -259,13 +258,6 @@ class Natives:
 
 def _is_flat(piece: Piece) -> bool:
     return piece.run is not None and not piece.run.channels and not piece.gates
-
-
-def _keeps_image(piece: Piece) -> bool:
-    dims, shape = piece.output_dims, piece.input_shape
-    if dims is None or shape is None or len(shape) != 4 or len(dims) != 4 or piece.transposed:
-        return False
-    return isinstance(shape[1], int) and all(dims[axis] in (Axis(axis), shape[axis]) for axis in (0, 2, 3))
 
 
 def _is_one_pixel(piece: Piece) -> bool:

@@ -9,15 +9,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from regweave.cascades.native import NativeChain, NativeRun
 from regweave.convolution import Conv2d, DenseConvolution
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import LINE, WORK_PLACE, Place, Step
+from regweave.devices.onnxruntime.sized import Field
 from regweave.graphs import Piece
 from regweave.kernels.planes import PlaneArguments, plane_kernel
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Largest, Repeat
 
 Shape = tuple[int, ...]
+
+LEAST_PIXELS = 64
+"""For each part of a piece: kernels take as many at a time."""
 
 
 def convolution_layer(
@@ -60,12 +65,36 @@ def planes_step(
     return Step(kernel.address, arguments, {"x": x[0], "y": y[0]}, parts, keep=(kernel,))
 
 
-def room_of(convolutions: Sequence[DenseConvolution]) -> tuple[int, int]:
-    """Where strips start behind the flags, and where both end: for convolutions that run in turn."""
+def piece_step(
+    work: NativeChain | NativeRun,
+    pixels: int,
+    images: Sequence[tuple[Place, int]],
+    y: tuple[Place, int],
+    scratch: int,
+    threads: int,
+) -> Step:
+    """Products or an element-wise run on `pixels` pixels of one image.
+
+    `images` are its inputs with gates; they and y are places, and the bytes from one plane to the next."""
+    arguments = work.arguments()
+    (x, x_pitch), *extras = images
+    arguments.x_pitch, arguments.y_pitch, arguments.rows, arguments.batch = x_pitch, y[1], pixels, 1
+    places: dict[Field, Place] = {"x": x, "y": y[0]}
+    for index, (place, pitch) in enumerate(extras):
+        places["extras", index], arguments.pitches[index] = place, pitch
+    if isinstance(work, NativeChain):
+        places["scratch"] = Place(WORK_PLACE, scratch)
+    arguments.parts = parts = max(1, min(threads, pixels // LEAST_PIXELS))
+    return Step(work.entry, arguments, places, parts, keep=(work,))
+
+
+def room_of(convolutions: Sequence[DenseConvolution], other: int = 0) -> tuple[int, int]:
+    """Where strips start behind the flags, and where both end: for convolutions that run in turn, and `other`
+    scratch memory in the place of the strips."""
     every = [dense for first in convolutions for dense in (first, first.fallback) if dense is not None]
     flags = max((dense.parts * dense.flag_bytes for dense in every), default=0)
     strips = -(-flags // LINE) * LINE
-    scratch = max((dense.parts * dense.scratch_bytes for dense in every), default=0)
+    scratch = max([other, *(dense.parts * dense.scratch_bytes for dense in every)])
     return strips, strips + -(-scratch // LINE) * LINE
 
 
@@ -81,7 +110,12 @@ def convolution_step(
     arguments = dense.arguments
     if x_pitch is not None and y_pitch is not None:
         arguments.x_image, arguments.y_image = x_pitch, y_pitch
-    places = {"x": x, "y": y, "flags": Place(WORK_PLACE), "scratch": Place(WORK_PLACE, strips)}
+    places: dict[Field, Place] = {
+        "x": x,
+        "y": y,
+        "flags": Place(WORK_PLACE),
+        "scratch": Place(WORK_PLACE, strips),
+    }
     step = Step(
         dense.kernel.address, arguments, places, dense.parts, dense.parts * dense.flag_bytes, keep=(dense,)
     )

@@ -117,8 +117,8 @@ def proposed_chains(
 def proposed_rest(
     model: Model, chains: Sequence[Piece], apart: Iterable[str], threads: int, alive: Names
 ) -> tuple[list[Proposal], list[Proposal]]:
-    """Convolutions, single products and element-wise runs in what the chosen chains leave; and convolutions
-    that are hardly worth it alone, but may be part of a region.
+    """Convolutions, single products and element-wise runs in what the chosen chains leave; and those that are
+    hardly worth it alone, but may be part of a region.
 
     `alive` are the nodes that onnxruntime's optimiser leaves standing. What it makes something better of (a
     layer norm, say) is not proposed: one node taken out would cost the whole of it.
@@ -139,8 +139,8 @@ def proposed_rest(
     every = list(predicted(find_convolutions(model, chains)))
     convolutions = list(filter(gains, every))
     taken = [*chains, *(proposal.piece for proposal in convolutions)]
-    rest = filter(gains, predicted(find_pieces(model, taken)))
-    return [*convolutions, *rest], [proposal for proposal in every if not gains(proposal)]
+    every += predicted(find_pieces(model, taken))
+    return list(filter(gains, every)), [proposal for proposal in every if not gains(proposal)]
 
 
 def _stands(model: Model, piece: Piece, alive: Names) -> bool:

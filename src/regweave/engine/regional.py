@@ -15,12 +15,14 @@ from math import prod
 from regweave.convolution import Conv2d, DenseConvolution
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, SizedOperator, Step
 from regweave.engine.banded import banded
-from regweave.engine.preparing import Shape, convolution_layer, convolution_step, planes_step, room_of
+from regweave.engine.layers import Layers
+from regweave.engine.preparing import Shape, convolution_step, piece_step, planes_step, room_of
 from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
+from regweave.graphs.bands import is_convolution
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
 from regweave.kernels.convolution import ConvArguments
-from regweave.kernels.planes import PlaneArguments, can_run
+from regweave.kernels.planes import can_run
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Largest, Repeat
 
@@ -45,27 +47,20 @@ def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> Sized
     for member in region.members:
         if isinstance(member.work, (Repeat, Largest)) and not can_run(member.work, machine):
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
-    layers: Layers = {}
+    layers = Layers(region, machine, threads)
 
     def prepare(*given: Shape) -> Prepared:
-        plan = Plan(region, layers, given, machine, threads)
+        plan = Plan(region, layers, given)
         return (banded(plan) or plan).prepared()
 
-    size = max(ctypes.sizeof(ConvArguments), ctypes.sizeof(PlaneArguments))
-    return SizedOperator(piece.name, region.channels, size, prepare, keep=(layers,))
-
-
-Layers = dict[tuple[str, tuple[int, ...] | None], Conv2d]
-"""Convolutions with packed weights, by what they make and the padding in place of their own."""
+    return SizedOperator(piece.name, region.channels, layers.arguments_size, prepare, keep=(layers,))
 
 
 class Plan:
-    """A region for given shapes. `layers` are filled as they are needed, and serve all sizes."""
+    """A region for given shapes."""
 
-    def __init__(
-        self, region: Region, layers: Layers, given: Sequence[Shape], machine: VectorMachine, threads: int
-    ) -> None:
-        self.region, self.layers, self.machine, self.threads = region, layers, machine, threads
+    def __init__(self, region: Region, layers: Layers, given: Sequence[Shape]) -> None:
+        self.region, self.layers = region, layers
         self.shapes = region.shapes(given)
         self.where, self.copies = spots(region, self.shapes)
         self.dense: dict[str, DenseConvolution] = {}
@@ -79,10 +74,11 @@ class Plan:
         self.dense = {
             member.output: self.layer(member).dense(self.shapes[member.inputs[0]])
             for member in self.region.members
-            if isinstance(member.work, Piece)
+            if is_convolution(member)
         }
-        self.strips, self.start = room_of(list(self.dense.values()))
-        self.offsets, size = placed(self.region, self.shapes, self.where, LINE)
+        self.strips, self.start = room_of(list(self.dense.values()), self.layers.scratch_bytes)
+        sizes = {name: 4 * prod(shape) for name, shape in self.shapes.items()}
+        self.offsets, size = placed(self.region, sizes, self.where, LINE)
         steps = [step for member in self.region.members for step in self._steps(member)]
         return Prepared(out_shape, tuple(steps), self.start + size)
 
@@ -93,9 +89,27 @@ class Plan:
         if member.work == JOIN:
             copies = self.copies.get(member.output, ())
             return [self._planes(Repeat(), name, self._plane(name, spot)) for name, spot in copies]
+        if not is_convolution(member):
+            return self._pieces(member)
         dense = self.dense[member.output]
         (x, x_pitch), (y, y_pitch) = self._place(member.inputs[0]), self._place(member.output)
         return [convolution_step(dense, x, y, self.strips, x_pitch, y_pitch)]
+
+    def _pieces(self, member: Member) -> list[Step]:
+        """Products or an element-wise run, image by image."""
+        assert isinstance(member.work, Piece), "a member is one of these"
+        batch, _, height, width = self.shapes[member.output]
+        work, steps = self.layers.other(member.work), []
+        for image in range(batch):
+            images = []
+            for tensor in (*member.inputs, member.output):
+                place, pitch = self._place(tensor)
+                plane = 4 * prod(self.shapes[tensor][2:])
+                images.append((Place(place.source, place.offset + image * pitch), plane))
+            steps.append(
+                piece_step(work, height * width, images[:-1], images[-1], self.strips, self.layers.threads)
+            )
+        return steps
 
     def _place(self, tensor: str) -> tuple[Place, int]:
         """Where a tensor lies, and the bytes from one of its images to the next."""
@@ -115,7 +129,8 @@ class Plan:
 
     def _planes(self, work: Repeat | Largest, source: str, to: tuple[Place, int, int]) -> Step:
         y = to[0], 4 * prod(work.size(*self.shapes[source][2:])), to[2]
-        return planes_step(work, self.shapes[source], self._plane(source), y, self.machine, self.threads)
+        layers = self.layers
+        return planes_step(work, self.shapes[source], self._plane(source), y, layers.machine, layers.threads)
 
     def layer(self, member: Member, above: int | None = None, below: int = 0) -> Conv2d:
         """A member's convolution, if `above` is given with other padding above and below."""
@@ -125,7 +140,4 @@ class Plan:
         if above is not None:
             _, left, _, right = member.work.window.convolution(self.shapes[member.inputs[0]]).pads
             padding = (above, left, below, right)
-        key = member.output, padding
-        if key not in self.layers:
-            self.layers[key] = convolution_layer(member.work, self.machine, self.threads, padding)
-        return self.layers[key]
+        return self.layers.convolution(member.work, padding)

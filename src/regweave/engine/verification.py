@@ -13,7 +13,7 @@ tensor: a kernel treats all of them alike, and every tail of it is among them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,10 @@ from regweave.devices.onnxruntime import DOMAIN, NativeSession
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop
 from regweave.engine.report import Accuracy
+from regweave.engine.truth import Truth
 from regweave.errors import VerificationError
 from regweave.graphs import Model, Piece
+from regweave.graphs.regions import alone
 from regweave.operators.blocks import from_blocks, to_blocks
 
 POSITIONS = 2048
@@ -51,9 +53,7 @@ def captured(
 ) -> dict[str, np.ndarray]:
     """All tensors at the ends of the pieces, as onnxruntime computes them in the original model."""
     names = dict.fromkeys(
-        name
-        for piece in pieces
-        for name in (piece.input, *piece.extra_inputs, piece.output, _last(piece).input)
+        name for piece in pieces for name in (piece.input, *piece.extra_inputs, piece.output)
     )
     made = [name for name in names if name in model.makers]
     proto = onnx.ModelProto()
@@ -77,7 +77,7 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     if not x.size:
         return Check(Accuracy(0.0, 0.0), Accuracy(0.0, 0.0), True)
     if piece.window is not None or piece.region is not None:
-        return _check_convolution(piece, natives, tensors)
+        return _check_rows(piece, natives, tensors)
     x = np.ascontiguousarray(x.T if piece.transposed else x, np.float32)
     extras = [np.ascontiguousarray(tensors[name], np.float32) for name in piece.extra_inputs]
     theirs = np.asarray(tensors[piece.output])
@@ -91,46 +91,19 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     return judged() if not check.passed and natives.by_eight(piece, blocked=blocked) else check
 
 
-def _last(piece: Piece) -> Piece:
-    """The convolution that a region ends with; the piece itself if it is no region."""
-    last = piece.region.members[-1].work if piece.region else piece
-    assert isinstance(last, Piece), "a region ends with a convolution"
-    return last
-
-
-def _check_convolution(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray]) -> Check:
-    """The same for a convolution, on some rows of the result spread over it. Of a region the last one is
-    checked with what reaches it; the others were checked as pieces before."""
+def _check_rows(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray]) -> Check:
+    """The same for a convolution or a region, on some rows of the result spread over it."""
     x, *extras = (
         np.ascontiguousarray(tensors[name], np.float32) for name in (piece.input, *piece.extra_inputs)
     )
-    theirs, last = tensors[piece.output], _last(piece)
+    theirs = tensors[piece.output]
     ours = _run(piece, natives, x, extras, theirs.shape, False)
     batch, _, height, width = theirs.shape
-    count = min(batch * height, max(2, POSITIONS // width))
-    rows = np.unique(np.linspace(0, batch * height - 1, count).astype(np.int64))
-    images, lines = rows // height, rows % height
-    reference = _convolution_rows(last, tensors[last.input], images, lines)
-    return _judge(reference, ours[images, :, lines], theirs[images, :, lines])
-
-
-def _convolution_rows(piece: Piece, x: np.ndarray, images: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Rows `lines` of the results of `images` [rows, filters, width] in float64: each a small image."""
-    layer, window = piece.layer, piece.window
-    assert window is not None, "the caller asks for convolutions only"
-    assert layer is not None
-    c = window.convolution(x.shape)
-    axis = c.vertical
-    padded = np.pad(x, ((0, 0), (0, 0), (axis.before, axis.after), (0, 0)))
-    taps = lines[:, None] * axis.stride + np.arange(axis.span)
-    bands = padded[images[:, None], :, taps].swapaxes(1, 2)
-    _, left, _, right = c.pads
-    settings = {**window.settings, "padding": (0, left, 0, right)}
-    small = replace(window, settings=settings).convolution(bands.shape)
-    y = small.reference(bands, layer.weights, layer.bias)[:, :, 0]
-    for op in layer.epilogue:
-        y = op.reference(y)
-    return y
+    count = max(2, POSITIONS // (batch * width))
+    lines = np.unique(np.linspace(0, height - 1, count).astype(np.int64))
+    truth = Truth(piece.region or alone(piece), tensors)
+    reference = np.concatenate([truth.rows(piece.output, line, line + 1) for line in lines.tolist()], axis=2)
+    return _judge(reference, ours[:, :, lines], theirs[:, :, lines])
 
 
 def compare_outputs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Accuracy:

@@ -56,14 +56,11 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """All bands, and the rows of each image's window (by its root)."""
+    """All bands, the rows of each image's window (by its root), and those that a later band reads again."""
 
     bands: tuple[Band, ...]
     windows: Mapping[str, int]
-
-    def bytes(self, shapes: Mapping[str, Shape]) -> int:
-        """What the windows of one image take."""
-        return sum(4 * shapes[root][1] * rows * shapes[root][3] for root, rows in self.windows.items())
+    kept: frozenset[str]
 
 
 def vertical(member: Member, shape: Shape) -> Axis:
@@ -73,13 +70,18 @@ def vertical(member: Member, shape: Shape) -> Axis:
     return member.work.window.convolution(shape).vertical
 
 
+def is_convolution(member: Member) -> bool:
+    """Whether a member reads more rows than those that it makes, with weights."""
+    return isinstance(member.work, Piece) and member.work.window is not None
+
+
 def rows_read(member: Member, shape: Shape, first: int, last: int) -> tuple[int, int]:
     """The rows of an input of that shape that rows [first, last) of the result are made of."""
     if isinstance(member.work, Repeat):
         return first // member.work.vertical, -(-last // member.work.vertical)
     if isinstance(member.work, Largest):
         low, high = first - member.work.pads[0], last - 1 - member.work.pads[0] + member.work.kernel[0]
-    elif isinstance(member.work, Piece):
+    elif is_convolution(member):
         axis = vertical(member, shape)
         low, high = axis.place(first, 0), axis.place(last - 1, 0) + axis.span
     else:
@@ -96,7 +98,7 @@ def band_by_band(
         return None
     readers: dict[str, list[Member]] = {}
     for member in region.members:
-        for name in member.inputs:
+        for name in member.images:
             readers.setdefault(name, []).append(member)
     parts: dict[str, list[str]] = {}
     for name, spot in where.items():
@@ -124,7 +126,7 @@ def band_by_band(
             if isinstance(member.work, Repeat):
                 ends[name] = min(height[name], -(-ends[name] // member.work.vertical) * member.work.vertical)
             if ends[name] > done[name]:
-                for source in member.inputs:
+                for source in member.images:
                     _, last = rows_read(member, shapes[source], done[name], ends[name])
                     if source in ends:
                         ends[source] = max(ends[source], last)
@@ -134,6 +136,12 @@ def band_by_band(
         root: max(max(ends[name] for name in names) - first[root] for _, ends, first in steps)
         for root, names in parts.items()
     }
+    kept = frozenset(
+        root
+        for before, _, first in steps
+        for root, names in parts.items()
+        if first[root] < max(before[name] for name in names)
+    )
     bands, starts = [], dict.fromkeys(parts, 0)
     for before, ends, first in steps:
         slides = []
@@ -148,12 +156,12 @@ def band_by_band(
             if ends[member.output] > before[member.output]
         ]
         bands.append(Band(tuple(slides), tuple(works), dict(starts)))
-    return Bands(tuple(bands), windows)
+    return Bands(tuple(bands), windows, kept)
 
 
 def _is_local(member: Member, shape: Shape) -> bool:
     """Whether every row of a member's result has a row of its input in its window."""
-    if not isinstance(member.work, Piece):
+    if not is_convolution(member):
         return True
     axis = vertical(member, shape)
     return all(axis.taps(row) for row in (0, axis.outputs - 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
@@ -21,12 +21,22 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """Nodes of a region that go together: a convolution (its piece), work on planes, or JOIN."""
+    """Nodes of a region that go together: a piece, work on planes, or JOIN.
+
+    `inputs` are in the order of the piece's: its image, then residuals and `gates`, which have one element
+    for each image and channel.
+    """
 
     nodes: tuple[str, ...]
     inputs: tuple[str, ...]
     output: str
     work: Piece | Repeat | Largest | str
+    gates: frozenset[str] = frozenset()
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The inputs without the gates."""
+        return tuple(name for name in self.inputs if name not in self.gates)
 
     def shape(self, shapes: Sequence[Shape]) -> Shape:
         """The shape of the result for those of the inputs. Errors: InputError where they do not meet."""
@@ -41,8 +51,15 @@ class Member:
             return batch, sum(shape[1] for shape in shapes), height, width
         assert not isinstance(self.work, str), "all other words are work"
         window = self.work.window
-        assert window is not None, "the piece of a convolution has one"
-        return window.convolution(shapes[0]).out_shape
+        if window is not None:
+            return window.convolution(shapes[0]).out_shape
+        result = (batch, self.work.widths[-1] if self.work.links else channels, height, width)
+        for name, (b, _, *size) in zip(self.inputs, shapes, strict=True):
+            if b != batch or size != ([1, 1] if name in self.gates else [height, width]):
+                raise InputError(
+                    f"images of shapes {list(map(list, shapes))} cannot be combined", where=self.output
+                )
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +123,17 @@ def _bytes(shape: Shape) -> int:
 
 
 def placed(
-    region: Region, shapes: dict[str, Shape], where: dict[str, Spot], line: int
+    region: Region,
+    sizes: Mapping[str, int],
+    where: Mapping[str, Spot],
+    line: int,
+    kept: Collection[str] = (),
 ) -> tuple[dict[str, int], int]:
-    """Offsets of the roots in one memory, and its size: a root has its bytes from its first write to its last
-    read, then others may. The output has none."""
+    """Offsets of the roots in one memory, and its size, for the bytes of each.
+
+    A root has its bytes from its first write to its last read, then others may; those that are `kept` have
+    them always. The output has none.
+    """
     lives: dict[str, tuple[int, int]] = {}
     for index, member in enumerate(region.members):
         for name in (member.output, *member.inputs):
@@ -117,19 +141,20 @@ def placed(
                 root = where[name].root
                 first, _ = lives.get(root, (index, index))
                 lives[root] = (first, index)
+    lives |= {root: (0, len(region.members)) for root in kept}
     offsets: dict[str, int] = {}
-    sizes = {root: -(-4 * prod(shapes[root]) // line) * line for root in lives if root != region.output}
-    for root in sorted(sizes, key=lambda name: -sizes[name]):
+    whole = {root: -(-sizes[root] // line) * line for root in lives if root != region.output}
+    for root in sorted(whole, key=lambda name: -whole[name]):
         first, last = lives[root]
         others = sorted(
-            (offsets[other], offsets[other] + sizes[other])
+            (offsets[other], offsets[other] + whole[other])
             for other in offsets
             if lives[other][0] <= last and first <= lives[other][1]
         )
         at = 0
         for start, end in others:
-            if at + sizes[root] <= start:
+            if at + whole[root] <= start:
                 break
             at = max(at, end)
         offsets[root] = at
-    return offsets, max((offsets[root] + sizes[root] for root in sizes), default=0)
+    return offsets, max((offsets[root] + whole[root] for root in whole), default=0)

@@ -152,6 +152,16 @@ class Piece:
         return build_run(self.steps, self.channel_axis != -1) if self.kind == "elementwise" else None
 
     @property
+    def keeps_image(self) -> bool:
+        """Whether it makes an image [batch, channels, height, width] of the same size of one."""
+        dims, shape = self.output_dims, self.input_shape
+        if dims is None or shape is None or len(shape) != 4 or len(dims) != 4 or self.transposed:
+            return False
+        return isinstance(shape[1], int) and all(
+            dims[axis] in (Axis(axis), shape[axis]) for axis in (0, 2, 3)
+        )
+
+    @property
     def m(self) -> int | None:
         """Rows or pixels in all, for the sizes given to read_model; None where they are not known."""
         shape = self.input_shape

@@ -1,18 +1,24 @@
-"""Regions: convolutions and what stands between them, grown together until one tensor leaves.
+"""Regions: convolutions, products and what stands between them, grown together until one tensor leaves.
 
     x -> Conv -> MaxPool ----------> Concat -> Conv -> y       one region, x in, y out
             \\-> Conv -> Conv ------/
 
+    x -> depthwise -> Mul gate -> product -> Gelu -> product -> Add -> y
+
 A region keeps its images plain and has one plan for its memory: what is joined is written side by side from
-the start, so a Concat costs nothing, and nothing between its parts is converted or copied. It grows around a
-Concat: forwards to the next convolution, if that is all that reads what is joined; backwards as long as
-nothing outside reads what it takes in. Convolutions that would not be run natively for their own sake are
-taken where they end a region, or where they read an input of the model, which is plain as well.
+the start, so a Concat costs nothing, and nothing between its parts is converted or copied. It grows backwards
+from what ends it as long as nothing outside reads what it takes in; the last thing in it is a convolution, a
+product or a run of element-wise work.
+
+Where a convolution reads another one, both must be worth it for their own sake, or the first one reads an
+input of the model, which is plain as well. Over images that do not fit a core's own cache it grows in any
+case: from band to band they stay there. A mean over an image ends a region, since it needs all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 
 import numpy as np
 import onnx
@@ -30,28 +36,27 @@ _RANK = 4
 
 
 def find_regions(
-    model: Model, convolutions: Iterable[Piece], others: Iterable[Piece], most_inputs: int
+    model: Model, pieces: Iterable[Piece], others: Iterable[Piece], most_inputs: int, large: int = 1 << 20
 ) -> tuple[Piece, ...]:
-    """Regions of these convolutions and the Concat, MaxPool and Resize nodes around them, as pieces.
+    """Regions of these pieces and the Concat, MaxPool and Resize nodes around them, as pieces.
 
-    `others` are convolutions that only end a region or start the model. Each region reads at most
-    `most_inputs` tensors, holds one of `convolutions`, and the last thing in it is a convolution.
+    `others` only end a region, start the model, or make or enlarge to an image of `large` bytes or more. Each
+    region reads at most `most_inputs` tensors and holds one of `pieces`.
     """
-    ground = _Ground(model, convolutions, others)
+    ground = _Ground(model, pieces, others, large)
     found: list[Piece] = []
-    for member in ground.members:
-        if member.work == JOIN and not any(set(member.nodes) & set(piece.nodes) for piece in found):
-            region = ground.grown(member)
+    taken: set[Member] = set()
+    for member in reversed(ground.members):
+        if isinstance(member.work, Piece) and member not in taken:
+            region = ground.grown(member, taken)
             if region is not None and len(region.inputs) <= most_inputs:
+                taken.update(region.members)
                 found.append(_piece(model, region))
-    return tuple(found)
+    return tuple(reversed(found))
 
 
 def _piece(model: Model, region: Region) -> Piece:
-    last = region.members[-1].work
-    assert isinstance(last, Piece), "a region ends with a convolution"
     source = region.inputs[0]
-    shape = model.shapes.get(source)
     return Piece(
         kind="region",
         nodes=tuple(name for member in region.members for name in member.nodes),
@@ -65,11 +70,16 @@ def _piece(model: Model, region: Region) -> Piece:
         output=region.output,
         order="pixels",
         channel_axis=1,
-        widths=(region.channels[0], last.widths[-1]),
-        input_shape=shape,
+        widths=(region.channels[0], _number(model.symbols[region.output][1])),
+        input_shape=model.shapes.get(source),
         output_dims=None,
         region=region,
     )
+
+
+def alone(piece: Piece) -> Region:
+    """A region of nothing but a convolution."""
+    return Region((_member(piece),), (piece.input,), piece.output, piece.widths[:1])
 
 
 def _number(dim: Dim) -> int:
@@ -80,11 +90,14 @@ def _number(dim: Dim) -> int:
 class _Ground:
     """What regions can grow from: members by the tensors that they make, and who reads what."""
 
-    def __init__(self, model: Model, convolutions: Iterable[Piece], others: Iterable[Piece]) -> None:
-        self.model, self.wanted = model, tuple(convolutions)
-        pieces = (*self.wanted, *others)
-        found = [Member(piece.nodes, (piece.input,), piece.output, piece) for piece in pieces]
-        taken = {name for member in found for name in member.nodes}
+    def __init__(self, model: Model, pieces: Iterable[Piece], others: Iterable[Piece], large: int) -> None:
+        self.model, self.wanted, self.large = model, tuple(pieces), large
+        found: list[Member] = []
+        taken: set[str] = set()
+        for piece in (*self.wanted, *others):
+            if not taken.intersection(piece.nodes) and _is_ground(model, piece):
+                found.append(_member(piece))
+                taken.update(piece.nodes)
         for node in model.nodes:
             member = None if node.name in taken else _between(model, node)
             if member is not None:
@@ -102,45 +115,58 @@ class _Ground:
             found.append(None)
         return list(dict.fromkeys(found))
 
-    def grown(self, start: Member) -> Region | None:
-        """The largest region around a Concat; None where no convolution ends it."""
-        inside, output = {start}, start
-        while not isinstance(output.work, Piece):
-            following = self._following(output)
-            if following is None:
-                return None
-            inside.add(following)
-            output = following
+    def grown(self, end: Member, taken: set[Member]) -> Region | None:
+        """The largest region that ends so; None where it is no more than one piece, or holds none that is
+        wanted."""
+        inside: set[Member] = {end}
         before: set[Member] = set()
         while before != inside:
             before = set(inside)
             for member in before:
-                for tensor in member.inputs:
+                for tensor in member.images:
                     maker = self.makers.get(tensor)
-                    if maker is None or not self._joins(maker):
+                    if maker is None or maker in taken or not self._joins(maker, member):
                         continue
                     if all(reader in inside for reader in self._readers(tensor)):
                         inside.add(maker)
-        if not any(member.work in self.wanted for member in inside):
+        if len(inside) < 2 or not any(member.work in self.wanted for member in inside):
             return None
         members = tuple(member for member in self.members if member in inside)
         made = {member.output for member in members}
         inputs = dict.fromkeys(name for member in members for name in member.inputs if name not in made)
         channels = [self.model.symbols[name][1] for name in inputs]
-        return Region(members, tuple(inputs), output.output, tuple(map(_number, channels)))
+        return Region(members, tuple(inputs), end.output, tuple(map(_number, channels)))
 
-    def _joins(self, maker: Member) -> bool:
+    def _joins(self, maker: Member, reader: Member) -> bool:
         """Whether a region may grow over a member backwards."""
-        return (
-            not isinstance(maker.work, Piece)
-            or maker.work in self.wanted
-            or maker.inputs[0] in self.model.inputs
-        )
+        if not isinstance(maker.work, Piece) or self._is_large(maker) or self._is_large(reader, beside=True):
+            return True
+        if maker.work.kind != "convolution":
+            return False
+        return maker.work in self.wanted or maker.inputs[0] in self.model.inputs
 
-    def _following(self, member: Member) -> Member | None:
-        """The one member that reads what another makes, where nothing else does."""
-        readers = self._readers(member.output)
-        return readers[0] if len(readers) == 1 else None
+    def _is_large(self, member: Member, beside: bool = False) -> bool:
+        """Whether what a member makes does not fit the cache; `beside`: if it is more than work on planes."""
+        if beside and isinstance(member.work, Piece):
+            return False
+        shape = self.model.shapes.get(member.output)
+        return shape is not None and 4 * prod(size or 1 for size in shape) >= self.large
+
+
+def _member(piece: Piece) -> Member:
+    gates = frozenset(name for index, name in enumerate(piece.extra_inputs) if index in piece.gates)
+    return Member(piece.nodes, (piece.input, *piece.extra_inputs), piece.output, piece, gates)
+
+
+def _is_ground(model: Model, piece: Piece) -> bool:
+    """Whether a piece works on images, channels first, and on nothing else but gates."""
+    member = _member(piece)
+    if not _images(model, *member.inputs, piece.output) or piece.added:
+        return False
+    if piece.window is not None:
+        return True
+    planes = piece.order == "pixels" or not piece.widths
+    return planes and piece.keeps_image and (piece.channel_axis == 1 or not piece.widths)
 
 
 def _between(model: Model, node: onnx.NodeProto) -> Member | None:

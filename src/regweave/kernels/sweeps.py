@@ -14,7 +14,7 @@ plane:
     for each plane: s = gate[plane]; for each vector of the part's pixels: y = x * s
 
 The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights. Planes
-may lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: they are contiguous), rows and blocks are contiguous. A part
+may lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: contiguous), rows and blocks are contiguous. A part
 does a range of rows, or of pixels of every plane.
 """
 

@@ -31,6 +31,10 @@ LINE = 64
 """Bytes of a cache line; memory starts at one."""
 
 
+Field = str | tuple[str, int]
+"""A field of a kernel's arguments, or an element of a field that is an array of addresses."""
+
+
 @dataclass(frozen=True)
 class Place:
     """`offset` bytes into input `source`, or into one of OUTPUT_PLACE and WORK_PLACE."""
@@ -44,13 +48,13 @@ class Step:
     """A kernel with its arguments.
 
     `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` are complete but for
-    the addresses, which `places` gives by the fields' names. `flags` are the bytes of all parts' flags;
+    the addresses, which `places` gives by their fields. `flags` are the bytes of all parts' flags;
     `fallback` runs where one is NaN, without one they are not looked at.
     """
 
     kernel: int
     arguments: ctypes.Structure
-    places: Mapping[str, Place]
+    places: Mapping[Field, Place]
     parts: int
     flags: int = 0
     fallback: Step | None = None
@@ -164,7 +168,7 @@ class Sizes:
         assert ctypes.sizeof(step.arguments) <= self.operator.arguments_size, "room on the stack for them"
         kind = type(step.arguments)
         patches = (Patch * len(step.places))(
-            *((getattr(kind, name).offset, place.source, place.offset) for name, place in step.places.items())
+            *((_offset(kind, field), place.source, place.offset) for field, place in step.places.items())
         )
         fallback = None if step.fallback is None else self._step(step.fallback, following)
         block = StepBlock(
@@ -180,6 +184,11 @@ class Sizes:
         )
         block.alive = (step, patches, fallback, following)
         return block
+
+
+def _offset(kind: type[ctypes.Structure], field: Field) -> int:
+    name, index = (field, 0) if isinstance(field, str) else field
+    return getattr(kind, name).offset + index * ctypes.sizeof(ctypes.c_void_p)
 
 
 def _address(block: StepBlock | None) -> int | None:
