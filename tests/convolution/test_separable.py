@@ -87,7 +87,7 @@ def test_large_images_in_two_threads_and_what_is_not_finite(isa):
 def test_fewer_products_are_written(machine):
     tile = ConvTile((1,), 4, (1,), 3, 3, separable=True, column_bytes=4, direct=True)
     text = conv_kernel(tile, machine).text
-    plain = conv_kernel(ConvTile((1,), 4, (1,), 3, 3, direct=True), machine).text
+    plain = conv_kernel(ConvTile((1,), 4, (1,), 3, 3, column_bytes=4, direct=True), machine).text
     assert tile.held_weights == 6
     # two routines; 4 rows of results from 6 rows of an image, of each 2 products beside the first
     assert text.count("vfmadd231ps") == 2 * (6 * 2 + 4 * 3)

@@ -1,6 +1,7 @@
 """Which kernel a convolution gets: form, tile, strips and bands.
 
-    image read where it is      stride 1 along the row and few channels (form none): no copy, masked edges
+    image read where it is      stride 1 along the row and few channels, or stride 2 and one channel of a
+                                group (form none): no copy, masked edges
     transformed rows            kernels of 2 to 5 rows at stride 1: about half the products (see transforms)
     strips of rearranged rows   everything else: a band of rows of all channels goes to a strip in cache
                                 first, with its padding; larger strides by phases (polyphase) or one plane
@@ -39,6 +40,8 @@ _MOST_ROWS = 8
 #: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
 #: products that are written out, at most.
 _MOST_COLUMNS, _MOST_COLUMN_ROWS, _MOST_PRODUCTS = 7, 16, 600
+#: The share of a filter's weights that may be left in memory.
+_MOST_FAR = 0.25
 #: Output rows of a tile whose weights are a column times a row, at most: each is written to its own place
 #: in memory, and many of those take longer than few.
 _SEPARABLE_ROWS = 8
@@ -106,28 +109,34 @@ def choose(
     `paged`: rows of image and result start a multiple of 4096 bytes apart; `separable`: each filter is a
     column times a row of weights.
 
-    Errors: InputError for an unknown form, or form none at a stride other than 1.
+    Errors: InputError for an unknown form, or form none at a stride that it is not for.
     """
-    form = _form(c, form, wide=machine.mask_class == "mask")
+    asked, form = form, _form(c, form, wide=machine.mask_class == "mask")
     if form == "transformed":
         in_place = _in_place(c, machine, form) if neighbours else ()
         return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue, in_place=in_place)
+    apart = form == "polyphase" and asked is None and _two_apart(c) and neighbours and dense
+    if apart and _column(c, machine, c.horizontal.outputs, epilogue, direct=True):
+        form = "none"
     direct = form == "none" and neighbours and _read_in_place(c, machine)
-    registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
-    spared = direct and not _rows_missing(c)  # of strips
     strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form, 1)
-    most_rows = registers if spared else _most_rows(c, machine, form)
-    separable = separable and form == "none"
+    separable = separable and form == "none" and c.horizontal.stride == 1
     late = paged and stream and direct and c.vertical.kernel * c.horizontal.kernel >= _LATE_WEIGHTS
-    late = late and not separable
+    late = late and not separable and c.horizontal.stride == 1
     shape = None
     if dense:
-        most = 1 if late else registers
-        shape = _column(
-            c, machine, registers, strip, epilogue, separable=separable, most=most, most_rows=most_rows
-        )
+        most = 1 if late else None
+        shape = _column(c, machine, strip, epilogue, separable=separable, most=most, direct=direct, form=form)
+    if form == "none" and c.horizontal.stride != 1 and shape is None:
+        raise _no_form_none(c)
     columns = c.horizontal.kernel if shape else 0
-    rows, outputs, vectors = shape or _tile(c, machine, registers, strip, most_rows)
+    far = shape.far if shape else 0
+    registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
+    spared = direct and (columns > 0 or not _rows_missing(c))  # of strips
+    most_rows = registers if spared else _most_rows(c, machine, form)
+    rows, outputs, vectors = (
+        (shape.rows, 1, shape.vectors) if shape else _tile(c, machine, registers, strip, most_rows)
+    )
     if not spared:
         strip = min(strip, _strip_columns(c, machine, form, rows))
     strip = min(strip, _shared_columns(c, machine, rows, threads))
@@ -142,11 +151,14 @@ def choose(
         kernel_rows=c.vertical.kernel if by_column else 1,
         kernel_columns=columns,
         separable=separable and columns > 0,
-        column_bytes=4 * c.horizontal.dilation if separable and columns > 0 else 0,
+        column_bytes=4 * c.horizontal.dilation if (separable or direct) and columns > 0 else 0,
         row_stride=c.vertical.stride if by_column else 1,
         row_dilation=c.vertical.dilation if by_column else 1,
         direct=direct,
         edges=_edges(c, machine) if direct else (1, 1),
+        row_step=c.horizontal.stride if direct else 1,
+        missing=_missing(c, rows) if direct and columns > 0 else (0, 0),
+        far_weights=far,
         halves=_halves(c, machine, strip),
         stream=stream,
         lagging=late and columns > 0,
@@ -254,14 +266,24 @@ def _form(c: Convolution, form: str | None, *, wide: bool) -> str:
             "along the columns",
             fix="leave the choice open",
         )
-    if form == "none" and c.horizontal.stride != 1:
-        raise InputError(
-            f"form none at stride {c.horizontal.stride}",
-            where="form",
-            expected="stride 1 along the row: vectors are read straight from it",
-            fix="take polyphase or unrolled, or leave the choice open",
-        )
+    if form == "none" and c.horizontal.stride != 1 and not _two_apart(c):
+        raise _no_form_none(c)
     return form
+
+
+def _no_form_none(c: Convolution) -> InputError:
+    return InputError(
+        f"form none at stride {c.horizontal.stride}",
+        where="form",
+        expected="stride 1 along the row: vectors are read straight from it; or stride 2, one channel of a "
+        "group, elements side by side and a small kernel",
+        fix="take polyphase or unrolled, or leave the choice open",
+    )
+
+
+def _two_apart(c: Convolution) -> bool:
+    """Whether every other element is read from the image itself: of one channel that is done once only."""
+    return c.horizontal.stride == 2 and c.group_channels == 1
 
 
 def _halves(c: Convolution, machine: VectorMachine, strip: int) -> bool:
@@ -274,21 +296,40 @@ def _halves(c: Convolution, machine: VectorMachine, strip: int) -> bool:
 def _edges(c: Convolution, machine: VectorMachine) -> tuple[int, int]:
     """Vectors at either end of a row that padding reaches into; the last one is seldom whole as well."""
     axis = c.horizontal
-    return -(-axis.before // machine.lanes), 1 + -(-max(0, axis.after - 1) // machine.lanes)
+    step, reach = axis.stride * machine.lanes, axis.span - 1
+    whole = max(0, (axis.size + axis.before - reach) // step)
+    return -(-axis.before // step), max(1, -(-axis.outputs // machine.lanes) - whole)
+
+
+def _missing(c: Convolution, rows: int) -> tuple[int, int]:
+    """Image rows at the start and the end of a tile of so many output rows that may not exist."""
+    axis, lines = c.vertical, lines_of(c, rows)
+    below = (axis.outputs - 1) * axis.stride + axis.span - axis.before - axis.size
+    return min(axis.before, lines), max(0, min(below, lines))
+
+
+@frozen
+class _Shape:
+    """Of a tile that holds weights: rows, vectors, weights that find no register."""
+
+    rows: int
+    vectors: int
+    far: int
 
 
 def _column(
     c: Convolution,
     machine: VectorMachine,
-    registers: int,
     columns: int,
     epilogue: tuple[Elementwise, ...],
     *,
-    separable: bool,
-    most: int,
-    most_rows: int,
-) -> tuple[int, int, int] | None:
-    """(rows, 1, vectors <= most) of a tile that holds all weights of a filter; None where that cannot be."""
+    direct: bool,
+    form: str = "none",
+    separable: bool = False,
+    most: int | None = None,
+) -> _Shape | None:
+    """The shape, of `most` vectors at most, of a tile that holds the weights of a filter; None where that
+    cannot be."""
     height, width = c.vertical.kernel, c.horizontal.kernel
     weights = height + width if separable else height * width
     if (
@@ -298,22 +339,29 @@ def _column(
     ):
         return None
     best, least = None, float("inf")
-    tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs, most_rows)
+    registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
+    tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs)
+    tallest = tallest if direct else min(tallest, _most_rows(c, machine, form))
     bands = {-(-c.vertical.outputs // rows) for rows in range(1, tallest + 1)}
-    for vectors, band in product(range(1, min(most, -(-columns // machine.lanes)) + 1), sorted(bands)):
+    most = min(most or registers, -(-columns // machine.lanes))
+    apart = direct and c.horizontal.stride == 2  # pairs of vectors are taken apart
+    working = 1 + separable + bool(epilogue) + (2 + 2 * (machine.mask_class == "mask")) * apart
+    for vectors, band in product(range(1, most + 1), sorted(bands)):
         rows = -(-c.vertical.outputs // band)
         under_way = min(rows, (c.vertical.span - 1) // c.vertical.stride + 1)
-        spare = registers - weights - under_way * vectors
-        if spare < 1 + separable + bool(epilogue) or rows * vectors * weights > _MOST_PRODUCTS:
+        far = weights - (registers - under_way * vectors - working)
+        far = far + 1 if far > 0 else 0  # and a register for one of them
+        if far > (0 if separable else weights * _MOST_FAR) or rows * vectors * weights > _MOST_PRODUCTS:
             continue
         vectors_of_row = -(-columns // machine.lanes)
         blocks = -(-vectors_of_row // vectors)
         loads = 1.6 * lines_of(c, rows) * width * vectors_of_row + weights * blocks
+        loads += far * rows * vectors_of_row
         products = lines_of(c, rows) * width + rows * height if separable else rows * weights
         cycles = products * vectors_of_row + _LOAD * loads + _START * blocks
         cycles *= band
         if cycles < least:
-            best, least = (rows, 1, vectors), cycles
+            best, least = _Shape(rows, vectors, far), cycles
     return best
 
 
@@ -388,7 +436,7 @@ def row_transform(c: Convolution) -> Transform:
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:
     """Bytes of one part of the work for a strip, and for the stage of transformed rows."""
-    if choice.tile.direct and not _rows_missing(c):
+    if choice.tile.direct and not (choice.tile.filled and _rows_missing(c)):
         return 0
     return _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
 

@@ -27,6 +27,9 @@ from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
 from regweave.values import frozen
 
+#: Groups that are a unit of the work, at most; units for each thread, at least.
+_MOST_UNITED, _UNITS = 64, 4
+
 
 @lru_cache(maxsize=64)
 def loaded_convolution(tile: ConvTile, machine: VectorMachine) -> cpu.Function:
@@ -38,6 +41,12 @@ def loaded_convolution(tile: ConvTile, machine: VectorMachine) -> cpu.Function:
         return conv_kernel(tile, machine)
 
     return cpu.load_made(make, f"convolution {tile!r}", machine)
+
+
+def _united(groups: int, others: int, threads: int) -> int:
+    """Groups that are done one after the other in a unit of the work: threads still find enough units."""
+    most = min(_MOST_UNITED, groups, max(1, groups * others // (_UNITS * threads)) if threads > 1 else groups)
+    return next(count for count in range(most, 0, -1) if groups % count == 0)
 
 
 @frozen(eq=False)
@@ -104,9 +113,11 @@ class NativeConvolution:
         if choice.tile.separable:
             taps = choice.tile.held_weights
         self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[3])
-        self._tiles = tile_table(choice, taps, y_strides[1])
         bands = -(-c.vertical.outputs // choice.band_rows)
-        units = c.batch * c.groups * bands * len(tables.strips)
+        united = 1 if choice.tile.filled else _united(c.groups, c.batch * bands * len(tables.strips), threads)
+        groups = c.groups // united
+        self._tiles = tile_table(choice, taps, y_strides[1], united, x_strides[1] * c.group_channels)
+        units = c.batch * groups * bands * len(tables.strips)
         units = min(units, most_parts(c, machine, choice, threads))
         self.parts = job_parts(2.0 * c.products, threads, units)
         row = tables.plane_bytes * tables.planes
@@ -118,17 +129,17 @@ class NativeConvolution:
             tap_masks=tables.tap_masks.ctypes.data,
             tiles=ctypes.addressof(self._tiles),
             strips=ctypes.addressof(tables.strips),
-            packed_group=4 * c.group_filters * (1 + taps),
+            packed_group=4 * united * c.group_filters * (1 + taps),
             tap_count=len(tables.taps),
             tile_count=len(self._tiles),
             strip_count=len(tables.strips),
             x_image=x_strides[0],
-            x_group=x_strides[1] * c.group_channels,
+            x_group=x_strides[1] * united * c.group_channels,
             x_channel=x_strides[1],
             x_row=x_strides[2],
             x_step=x_strides[3] * c.horizontal.stride,
             y_image=y_strides[0],
-            y_group=y_strides[1] * c.group_filters,
+            y_group=y_strides[1] * united * c.group_filters,
             y_channel=y_strides[1],
             y_row=y_strides[2],
             y_element=y_strides[3],
@@ -146,7 +157,7 @@ class NativeConvolution:
             stage_offset=self.strip_bytes,
             planes=tables.planes,
             batch=c.batch,
-            groups=c.groups,
+            groups=groups,
             parts=self.parts,
             scratch_bytes=scratch_bytes(c, machine, choice),
         )

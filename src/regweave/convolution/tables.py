@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -63,11 +64,13 @@ def make_tables(
     )
 
 
-def tile_table(choice: Choice, taps: int, y_channel: int) -> ctypes.Array[TileEntry]:
-    """The channel tiles of a group: sizes, where their weights and their results start."""
+def tile_table(
+    choice: Choice, taps: int, y_channel: int, groups: int = 1, x_group: int = 0
+) -> ctypes.Array[TileEntry]:
+    """The channel tiles of so many groups: sizes, where their weights, results and images start."""
     entries, weights, y = [], 0, 0
-    for outputs in choice.tiles:
-        entries.append(TileEntry(outputs, weights, y))
+    for group, outputs in product(range(groups), choice.tiles):
+        entries.append(TileEntry(outputs, weights, y, group * x_group))
         weights += 4 * outputs * (1 + taps)
         y += outputs * y_channel
     return (TileEntry * len(entries))(*entries)
@@ -167,15 +170,18 @@ def _blocks(
     c: Convolution, choice: Choice, machine: VectorMachine, outputs: range, y_element: int
 ) -> tuple[ctypes.Array[BlockEntry], np.ndarray]:
     """The blocks of a strip of `outputs`, and the masks that they point to."""
-    lanes, tile, axis = machine.lanes, choice.tile, c.horizontal
-    inside = [axis.inside(tap) for tap in range(axis.kernel)] if tile.direct else []
+    lanes, tile, axis, step = machine.lanes, choice.tile, c.horizontal, choice.tile.row_step
+    # of a direct tile's reads the image elements, each counted from what the vector begins with
+    reads = _reads(c, choice, lanes) if tile.direct else ()
+    image = [range(axis.before - read, axis.before - read + axis.size) for read in reads]
     blocks, places, masks, at = [], [], [], outputs.start
     for vectors in choice.strip_blocks(len(outputs), lanes):
         stop = min(outputs.stop, at + vectors * lanes)
         valid = range(at, stop)
-        edge = len(valid) < vectors * lanes or any(r.start > at or stop > r.stop for r in inside)
+        first, last = at * step, (at + (vectors - 1) * lanes) * step + lanes
+        edge = len(valid) < vectors * lanes or any(r.start > first or last > r.stop for r in image)
         half = at + vectors * lanes - stop >= lanes // 2
-        kind, x = tile.kind(vectors, edge=edge, half=half), 4 * (at - outputs.start)
+        kind, x = tile.kind(vectors, edge=edge, half=half), 4 * step * (at - outputs.start)
         if tile.lagging and not edge:
             kind = tile.late_kind
             if blocks and blocks[-1].kind == kind:
@@ -185,7 +191,10 @@ def _blocks(
         blocks.append(BlockEntry(kind, x, at * y_element, 0, len(valid)))
         places.append(sum(map(len, masks)))
         if edge:
-            masks += [_masks(machine, lanes_of, valid, max(tile.vectors)) for lanes_of in (valid, *inside)]
+            most = max(tile.vectors)
+            masks += [_masks(machine, valid, range(at + v * lanes, stop)) for v in range(most)]
+            starts = [(at + v * lanes) * step for v in range(most)]
+            masks += [_masks(machine, r, range(start, start + lanes)) for r in image for start in starts]
         at = stop
     memory = np.concatenate(masks) if masks else np.zeros(0, np.uint8)
     table = (BlockEntry * len(blocks))(*blocks)
@@ -194,8 +203,15 @@ def _blocks(
     return table, memory
 
 
-def _masks(machine: VectorMachine, wanted: range, valid: range, vectors: int) -> np.ndarray:
-    """Masks of `vectors` vectors from output `valid.start` on: lanes that are in both ranges."""
+def _reads(c: Convolution, choice: Choice, lanes: int) -> tuple[int, ...]:
+    """First elements of what a direct tile reads of a row, from what its first column reads."""
+    if choice.tile.kernel_columns:
+        return choice.tile.reads(lanes)
+    return tuple(tap * c.horizontal.dilation for tap in range(c.horizontal.kernel))
+
+
+def _masks(machine: VectorMachine, wanted: range, valid: range, vectors: int = 1) -> np.ndarray:
+    """Masks of `vectors` vectors from number `valid.start` on: lanes that are in both ranges."""
     numbers = valid.start + np.arange(vectors * machine.lanes)
     lanes = (numbers >= wanted.start) & (numbers < min(wanted.stop, valid.stop))
     if machine.mask_class == "vector":

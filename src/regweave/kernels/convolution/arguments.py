@@ -83,10 +83,11 @@ class ConvArguments(ctypes.Structure):
 
 class TileEntry(ctypes.Structure):
     """A channel tile: its `outputs`, where its weights start (bytes), where its first channel is in y
-    (bytes).
+    (bytes), and where in x what it reads begins (bytes): tiles that fill no strips may be those of several
+    groups, which then count as one.
     """
 
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("outputs", "weights", "y"))
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("outputs", "weights", "y", "x"))
 
 
 class StripEntry(ctypes.Structure):

@@ -106,10 +106,14 @@ class Halves:
 
     def take(self, low: Variable, high: Variable | Memory) -> list[Variable]:
         """A vector for each place."""
-        return [self._take(place, low, high) for place in self.places]
+        return [self.one(place, low, high) for place in self.places]
 
-    def _take(self, place: int, low: Variable, high: Variable | Memory) -> Variable:
+    def one(self, place: int, low: Variable, high: Variable | Memory | None) -> Variable:
+        """The vector of one place; without `high` its lower half, of machines with masks of bits."""
         b, result = self.w.b, self.w.b.vector("half")
+        if high is None:
+            b.emit_template("vpermps %=0, %1, %2", result, self.lanes[place], low)
+            return result
         if self.lanes:
             b.emit("move", result, self.lanes[place])
             b.emit_template("vpermi2ps %+0, %1, %2", result, low, high)

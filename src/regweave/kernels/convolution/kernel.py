@@ -149,15 +149,19 @@ class _Driver:
         b.emit("mov", w.slot("out_at"), out)
 
     def _remainder(self, value: Variable, rest: Variable, name: str, args: Variable) -> None:
-        """rest = value % field, value = value / field."""
+        """rest = value % field, value = value / field; often there is one of them only."""
         w, b = self.w, self.b
-        count, quotient = b.general("count"), b.general("quotient")
+        count, quotient, divided = b.general("count"), b.general("quotient"), b.fresh_label("divided")
         b.emit("mov", count, w.field(name, args=args))
+        b.emit("zero", rest)
+        b.emit("cmp", count, 1)
+        b.emit("jump_equal", divided)
         b.emit("divide_unsigned", quotient, value, count)
         b.emit("imul", count, quotient)
         b.emit("mov", rest, value)
         b.emit("sub", rest, count)
         b.emit("mov", value, quotient)
+        b.label(divided)
 
     def _source(self) -> None:
         """Slots base, pitch, taps: where this unit is read from; fills the strip where it is needed."""
@@ -165,13 +169,16 @@ class _Driver:
         value, other = b.general("value"), b.general("other")
         fill, ready = b.fresh_label("strip"), b.fresh_label("ready")
         if self.tile.direct:
-            self._unless_all_lines_exist(value, fill)
+            if self.tile.filled:
+                self._unless_all_lines_exist(value, fill)
             b.emit("mov", other, w.slot("strip_entry"))
             b.emit("mov", value, w.slot("lines_at"))
             b.emit("add", value, b.at(other, StripEntry.x.offset))
             b.emit("mov", w.slot("band"), value)
             self._copy_field("taps", "taps")
             self._copy_field("x_row", "pitch")
+            if not self.tile.filled:
+                return
             b.emit("jump", ready)
             b.label(fill)
         self._fill()
@@ -229,7 +236,12 @@ class _Driver:
         b.emit("mov", value, w.slot("out_at"))
         b.emit("add", value, b.at(entry, TileEntry.y.offset))
         b.emit("mov", w.slot("out_base"), value)
-        w.copy_slot("base", "band")
+        if self.tile.filled:
+            w.copy_slot("base", "band")
+        else:
+            b.emit("mov", value, w.slot("band"))
+            b.emit("add", value, b.at(entry, TileEntry.x.offset))
+            b.emit("mov", w.slot("base"), value)
         self._copy_field("band_rows", "rows_left")
         b.emit("mov", value, b.at(entry, TileEntry.outputs.offset))
         for outputs in self.tile.outputs[:-1]:

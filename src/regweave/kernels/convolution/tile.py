@@ -32,11 +32,14 @@ class ConvTile:
     `separable`: a column and a row of weights are given, whose products these are. `column_bytes`: from what
     a kernel column reads to what the next one reads, where that is the same for all; else 0: the taps say.
     `direct`: the image is read where it is, else only from strips; padding reaches no further than into the
-    first `edges[0]` and the last `edges[1]` vectors of a row. `stream`: results pass the caches; `lagging`:
-    and are stored some blocks late (see lagging). `halves`: there are blocks whose last vector is at most
-    half full, and instructions for half vectors. `dense`: results of a row lie side by side. `epilogue`
-    follows the bias. `in_place`: strips are filled from the image's own rows, whose elements lie side by
-    side: of each plane the place within a step, of `in_place_step` elements; none: by way of tables.
+    first `edges[0]` and the last `edges[1]` vectors of a row. Of a direct tile with columns: `row_step`
+    elements from what a result reads to what the next one reads, 1 or 2; the first `missing[0]` and the last
+    `missing[1]` image rows of a tile may not exist; `far_weights` weights are left in memory. `stream`:
+    results pass the caches; `lagging`: and are stored some blocks late (see lagging). `halves`: there are
+    blocks whose last vector is at most half full, and instructions for half vectors. `dense`: results of a
+    row lie side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own
+    rows, whose elements lie side by side: of each plane the place within a step, of `in_place_step`
+    elements; none: by way of tables.
     """
 
     outputs: tuple[int, ...]
@@ -50,6 +53,9 @@ class ConvTile:
     row_dilation: int = 1
     direct: bool = False
     edges: tuple[int, int] = (1, 1)
+    row_step: int = 1
+    missing: tuple[int, int] = (0, 0)
+    far_weights: int = 0
     stream: bool = False
     lagging: bool = False
     halves: bool = False
@@ -74,6 +80,10 @@ class ConvTile:
             raise InputError(
                 "a tile of one row takes its weights one by one", where="kernel_rows", expected="1"
             )
+        if self.kernel_columns and self.direct and not self.column_bytes:
+            raise InputError(
+                "columns of the image itself are evenly apart", where="column_bytes", expected="above 0"
+            )
         if self.lagging and (self.vectors != (1,) or not self.kernel_columns or not self.stream):
             raise InputError(
                 "only columns of one vector that pass the caches are stored late",
@@ -82,6 +92,11 @@ class ConvTile:
             )
         if self.stream and not self.dense:
             raise InputError("scattered results cannot pass the caches", where="stream", expected="False")
+
+    @property
+    def filled(self) -> bool:
+        """Whether strips are filled, if only where rows of the image are missing."""
+        return not (self.direct and self.kernel_columns)
 
     @property
     def by_column(self) -> bool:
@@ -109,9 +124,19 @@ class ConvTile:
 
     @property
     def held_weights(self) -> int:
-        """Of a tile that holds all weights: how many."""
+        """Of a tile that holds weights all the time: how many."""
         rows, columns = self.kernel_rows, self.kernel_columns
-        return rows + columns if self.separable else rows * columns
+        return (rows + columns if self.separable else rows * columns) - self.far_weights
+
+    def reads(self, lanes: int) -> tuple[int, ...]:
+        """What the first vector of a direct tile with columns reads of an image row: numbers of first
+        elements, from where the first column reads. Every `row_step`-th element is wanted: columns one apart
+        share two vectors, of which one takes the even elements and the other the odd ones."""
+        columns = range(0, self.kernel_columns * (self.column_bytes // 4), self.column_bytes // 4)
+        if self.row_step == 1:
+            return tuple(columns)
+        pairs = sorted({column & ~1 for column in columns})
+        return tuple(first + part * lanes for first in pairs for part in range(2))
 
     @property
     def out_rows(self) -> int:
@@ -143,5 +168,5 @@ class ConvTile:
         """
         if self.kernel_columns:
             held = self.rows_under_way * max(self.vectors) + self.held_weights + self.separable
-            return held + 1 + held_masks <= registers
+            return held + 1 + 2 * (self.row_step - 1) + held_masks <= registers
         return self.accumulators(max(self.outputs), max(self.vectors)) + 2 + held_masks <= registers
