@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from regweave.cascades.arrays import aligned_bytes
+from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
 from regweave.convolution.choice import Choice, lines_of, most_parts, scratch_bytes, strip_lines
@@ -49,6 +50,10 @@ def _united(groups: int, others: int, threads: int) -> int:
     return next(count for count in range(most, 0, -1) if groups % count == 0)
 
 
+AWAKE_SECONDS = 5e-6
+"""What a part is worth where another thread waits for it."""
+
+
 @frozen(eq=False)
 class DenseConvolution:
     """What runs a convolution of images whose elements lie one after the other, for whoever calls kernels
@@ -66,7 +71,9 @@ class DenseConvolution:
     @cached_property
     def arguments(self) -> ConvArguments:
         """The argument block; keep this object as long as it is in use."""
-        return self.native.template(self.packed)
+        found = self.native.template(self.packed)
+        found.parts = self.parts
+        return found
 
     @property
     def kernel(self) -> cpu.Function:
@@ -75,8 +82,12 @@ class DenseConvolution:
 
     @property
     def parts(self) -> int:
-        """Parts that the work is divided in."""
-        return self.native.parts
+        """Parts that the work is divided in: for threads that are awake, unlike ours."""
+        native = self.native
+        if native.threads == 1:
+            return native.parts
+        worth = int(native.flops / host_costs().flops / AWAKE_SECONDS)
+        return max(native.parts, min(native.threads, native.units, worth))
 
     @property
     def scratch_bytes(self) -> int:
@@ -119,7 +130,9 @@ class NativeConvolution:
         self._tiles = tile_table(choice, taps, y_strides[1], united, x_strides[1] * c.group_channels)
         units = c.batch * groups * bands * len(tables.strips)
         units = min(units, most_parts(c, machine, choice, threads))
-        self.parts = job_parts(2.0 * c.products, threads, units)
+        #: what parts consist of, and float operations of all
+        self.units, self.flops = units, 2.0 * c.products
+        self.parts = job_parts(self.flops, threads, units)
         row = tables.plane_bytes * tables.planes
         #: bytes of a part's strip
         self.strip_bytes = row * read_lines * c.group_channels
