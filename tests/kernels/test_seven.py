@@ -33,7 +33,7 @@ def test_the_table_is_a_product() -> None:
     quarters = (p[0] + p[3] - p[4] + p[6], p[2] + p[4], p[1] + p[3], p[0] - p[1] + p[2] + p[5])
     assert np.array_equal(np.reshape(quarters, (2, 2)), a.reshape(2, 2) @ b.reshape(2, 2))
     weight = np.arange(16, dtype=np.float32).reshape(4, 4)
-    assert np.array_equal(right_operands(weight)[2], weight[:2, 2:] - weight[2:, 2:])
+    assert np.array_equal(right_operands(weight)[2], weight[:2, 2:] + weight[2:, 2:])
 
 
 @pytest.mark.parametrize("order", ["rows", "blocked"])
@@ -58,9 +58,9 @@ def test_nothing_spreads_from_pixels_that_are_not_finite(kernels, make_chain, in
     """A block with an Inf, a NaN or a sum that overflows is what eight products make of it, in every bit."""
     chain = make_chain((96, 192), (ChannelAdd(), Relu()), "blocked", 16)
     x, _ = inputs(chain, 60)
-    for value, columns in ((np.nan, [3]), (np.inf, [90]), (-np.inf, [0]), (3e38, [2, 50])):
+    for values in ({3: np.nan}, {90: np.inf}, {0: -np.inf}, {2: 3e38, 50: -3e38}):
         bad = x.copy()
-        for column in columns:
+        for column, value in values.items():
             bad[0, column // 16, [5, 40], column % 16] = value
         got, right = kernels.chain(by_seven(chain), bad), kernels.chain(chain, bad)
         assert np.array_equal(got, right, equal_nan=True)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.epilogue import Columns, Epilogue, finish_tile
 from regweave.kernels.places import InBlocks, Strided
-from regweave.kernels.products import PIECE, spill
+from regweave.kernels.products import spill
 from regweave.kernels.rowloop import RowLoop
 from regweave.kernels.scalars import Blocks, Rows
-from regweave.kernels.seven import LEFT, PRODUCTS, operand_bytes
+from regweave.kernels.seven import LEFT, PIECE, PRODUCTS, operand_bytes
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
@@ -170,7 +170,7 @@ class SevenTiles:
         self._finish(w, self._added(w, self._product(w, 6), upper_left), lower=False, right=False)
 
     def _product(self, w: Workspace, index: int) -> Tile:
-        """Product `index` of the pair at `source`, in pieces of at most PIECE steps."""
+        """Product `index` of the pair at `source`, in equal pieces of at most PIECE steps."""
         b, r, g = w.b, w.r, w.geometry
         acc = [b.vectors(f"acc{i}_", self.vectors) for i in range(g.scalars)]
         steps, pitch = self.k // 2, self.vectors * g.vector_bytes
@@ -178,11 +178,12 @@ class SevenTiles:
         if index:
             b.emit("add", r.walk, index * steps * pitch)
         b.emit("lea", r.near, b.at(r.source, index * operand_bytes(self.k, g) // PRODUCTS))
-        for start in range(0, steps, PIECE):
+        piece = -(-steps // -(-steps // PIECE))
+        for start in range(0, steps, piece):
             for row in acc:
                 for variable in row:
                     b.emit("zero", variable)
-            b.emit("mov", r.steps, min(PIECE, steps - start))
+            b.emit("mov", r.steps, min(piece, steps - start))
             top = b.fresh_label("step")
             b.emit("align", 32)
             b.label(top)
@@ -200,7 +201,7 @@ class SevenTiles:
             b.emit("jump_nonzero", top)
             if start:
                 acc = self._added(w, acc, w.tile_memory())
-            if start + PIECE < steps:
+            if start + piece < steps:
                 spill(w, acc)
         return acc
 

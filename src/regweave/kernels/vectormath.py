@@ -160,7 +160,7 @@ class NumpyMath:
         return t - place, place
 
     def lookup(self, table: Sequence[float], place: np.ndarray) -> np.ndarray:
-        return np.float32(table)[np.nan_to_num(place).astype(np.intp)]
+        return np.asarray(table, np.float32)[np.nan_to_num(place).astype(np.intp)]
 
 
 class CountingMath:
