@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -217,6 +218,48 @@ def test_the_verb_prints_a_document_with_the_promised_keys(capfd):
     assert {"used", "available"} <= document["registers"].keys()
 
 
+def test_what_a_kernel_needs_is_told_beside_it():
+    plan = plan_conv((2, 3, 1200, 1400), (9, 3, 3, 3), 2, 1, machine="valhall", form="polyphase")
+    document = plan.to_document()
+    assert [launch["kernel"] for launch in document["launches"]] == ["rearrange", "convolve"]
+    packed = plan.pack_weights(np.zeros((9, 3, 3, 3), np.float32))
+    text = plan.emit()
+    for launch in document["launches"]:
+        groups = " x ".join(map(str, launch["blocks"]))
+        assert f"launch: {groups} work-groups of {launch['threads_per_block']}, for each strip" in text
+    assert f"w: weights, {' x '.join(map(str, packed.shape))} of f32" in text
+    assert "image: the image, 2 x 3 x 1200 x 1400 of f32" in text
+    assert f"strip: one u32: the strip's first output row, at most {600 - plan.strip_rows}" in text
+    assert f"y: the result, {' x '.join(map(str, plan.convolution.out_shape))} of f32" in text
+    lines = 2 * 3, plan.strip_lines, 2, plan.pitch
+    assert f"x: rearranged rows, {' x '.join(map(str, lines))} of f32" in text
+    assert plan_conv((1, 3, 9, 9), (2, 3, 3, 3)).to_document()["launches"] == []
+    with pytest.raises(InputError, match=r"weights.*\[9, 3, 3, 3\]"):
+        plan.pack_weights(np.zeros((9, 3, 3), np.float32))
+
+
+def test_weights_are_packed_tap_by_tap():
+    plan = plan_conv(
+        (1, 2, 30, 40), (5, 2, 1, 2), machine="valhall", outputs_per_thread=(1, 1, 3), form="none"
+    )
+    weights = np.arange(20, dtype=np.float32).reshape(5, 2, 1, 2)
+    packed = plan.pack_weights(weights, np.array([100, 101, 102, 103, 104], np.float32))
+    assert packed.shape == (2, 5, 4)
+    assert packed[0].tolist() == [[100, 101, 102, 0], *([t, 4 + t, 8 + t, 0] for t in range(4))]
+    assert packed[1].tolist() == [[102, 103, 104, 0], *([8 + t, 12 + t, 16 + t, 0] for t in range(4))]
+
+
+def test_images_of_too_many_bytes_are_told_from_tiles_of_too_many_registers():
+    with pytest.raises(
+        UnsupportedError, match=r"an image of 120\.0 GB.*less than 4\.29 GB.*a band of its rows"
+    ):
+        plan_conv((1, 3, 100_000, 100_000), (8, 3, 3, 3), machine="sm_80")
+    with pytest.raises(UnsupportedError, match="a result of 6"):
+        plan_conv((1, 1, 10_000, 10_000), (16, 1, 1, 1), machine="opencl-cpu")
+    with pytest.raises(UnsupportedError, match="with 64 registers"):
+        plan_conv((1, 8, 64, 64), (8, 8, 3, 3), machine="valhall", outputs_per_thread=(8, 8, 8))
+
+
 @pytest.mark.parametrize("name", ["cpu", "opencl-cpu", "valhall", "sm_80"])
 def test_any_plan_is_told_and_drawn(name):
     plan = plan_conv((1, 3, 37, 41), (8, 3, 5, 5), 2, 2, machine=name)
@@ -278,6 +321,8 @@ def test_the_verb_draws_and_emits(capfd, tmp_path):
     assert (tmp_path / "plan.svg").read_text().startswith("<svg ")
     assert main([*words, "--emit", "opencl"]) == 0
     assert "kernel void" in capfd.readouterr().out
+    assert main([*words, "--outputs", "1x3x2", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["outputs_per_thread"] == [1, 3, 2]
 
 
 @pytest.mark.parametrize(

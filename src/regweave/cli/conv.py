@@ -2,6 +2,7 @@
 
 $ regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3 --padding 1
 $ regweave conv --shape 1x3x224x224 --kernel 64x3x7x7 --stride 2 --machine bifrost-g76 --svg plan.svg
+$ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine valhall --outputs 4x2x4
 $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine opencl-cpu --emit opencl > conv.cl
 """
 
@@ -27,6 +28,7 @@ def conv_command(
     dtype: str = "f32",
     machine: str = "cpu",
     form: str | None = None,
+    outputs: str | None = None,
     emit: str | None = None,
     svg: Path | None = None,
     json: bool = False,
@@ -53,6 +55,8 @@ def conv_command(
         cpu, opencl-cpu, bifrost-g76, adreno-630, sm_80, gfx90a, ...; a wrong name lists the nearest.
     form:
         Insist on how rows are rearranged: none, polyphase, unrolled or, on a cpu, transformed.
+    outputs:
+        Insist on the outputs of a thread, ALONGxDOWNxFILTERS.
     emit:
         Print the kernels as opencl, hip or cuda instead.
     svg:
@@ -77,6 +81,7 @@ def conv_command(
         dtype,
         machine,
         form=form,
+        outputs_per_thread=None if outputs is None else _sizes(outputs, "--outputs"),
     )
     if svg is not None:
         from regweave.views import convolution_svg

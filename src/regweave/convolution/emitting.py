@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regweave.convolution.lanes import filter_blocks
+from regweave.convolution.packing import filter_blocks, filter_pitch
 from regweave.convolution.rearranging import words_per_thread
 from regweave.emitters import check_target, emit
 from regweave.emitters.vectors import VectorPrinter
@@ -56,7 +56,29 @@ def plan_text(plan: ConvPlan, target: str) -> str:
                     f"{program.name}: {plan.convolution}, {plan.dtype}, {plan.machine.title}",
                     f"rows: {plan.form}; outputs per thread: {' x '.join(map(str, plan.outputs_per_thread))}",
                     f"launch: {' x '.join(map(str, grid))} {items}, for each strip of {plan.strip_rows} rows",
+                    *_memories(plan, program),
                 ),
             )
         )
     return "\n".join(texts)
+
+
+def _memories(plan: ConvPlan, program: Program) -> list[str]:
+    """What stands in each memory of a kernel, a line each."""
+    c = plan.convolution
+    taps = c.vertical.kernel * c.horizontal.kernel
+    lines = c.batch * c.channels, plan.strip_lines, plan.planes, plan.pitch
+    packed = c.groups * filter_blocks(plan), 1 + c.group_channels * taps, filter_pitch(plan)
+    image = f"the image, {_sizes(c.image_shape)} of {plan.dtype}"
+    words = {
+        "image": image,
+        "x": image if plan.form == "none" else f"rearranged rows, {_sizes(lines)} of {plan.dtype}",
+        "w": f"weights, {_sizes(packed)} of f32, as `ConvPlan.pack_weights` packs them",
+        "strip": f"one u32: the strip's first output row, at most {c.vertical.outputs - plan.strip_rows}",
+        "y": f"the result, {_sizes(c.out_shape)} of {plan.dtype}",
+    }
+    return [f"{memory.name}: {words[memory.name]}" for memory in program.memories]
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

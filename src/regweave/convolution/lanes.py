@@ -19,9 +19,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from regweave.convolution.forms import phases
+from regweave.convolution.packing import filter_blocks, filter_pitch
 from regweave.convolution.plan import WRITTEN_OUT
 from regweave.convolution.reading import Border, Inside, channel_bytes, line_bytes
 from regweave.convolution.steps import Steps
@@ -32,30 +31,6 @@ if TYPE_CHECKING:
 
 #: The most products that vectors write out where each element is asked for.
 _WRITTEN_OUT_BORDER = 500
-
-
-def filter_blocks(plan: ConvPlan) -> int:
-    """Blocks of filters in a group; the last one begins earlier if it would end beyond it."""
-    return -(-plan.convolution.group_filters // plan.outputs_per_thread[2])
-
-
-def filter_pitch(plan: ConvPlan) -> int:
-    """Weights of a tap for a block of filters, as they lie in memory: whole vectors of up to four."""
-    oc = plan.outputs_per_thread[2]
-    return oc if plan.machine.kind == "vectors" or oc < 3 else -(-oc // 4) * 4
-
-
-def pack_weights(plan: ConvPlan, weights: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    """f32 [groups * blocks, 1 + channels * taps, pitch]: biases first, then the weights tap by tap."""
-    c, oc = plan.convolution, plan.outputs_per_thread[2]
-    by_group = np.asarray(weights, np.float32).reshape(c.groups, c.group_filters, -1)
-    starts = np.zeros(c.filters, np.float32) if bias is None else np.asarray(bias, np.float32)
-    whole = np.concatenate([starts.reshape(c.groups, c.group_filters, 1), by_group], axis=2)
-    packed = np.zeros((c.groups, filter_blocks(plan), whole.shape[2], filter_pitch(plan)), np.float32)
-    for block in range(filter_blocks(plan)):
-        first = min(block * oc, c.group_filters - oc)
-        packed[:, block, :, :oc] = whole[:, first : first + oc].swapaxes(1, 2)
-    return packed.reshape(-1, *packed.shape[2:])
 
 
 def convolve_program(plan: ConvPlan) -> Program:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from regweave.convolution.emitting import grids, program_text
-from regweave.convolution.lanes import pack_weights
+from regweave.convolution.packing import check_array, pack_weights
 from regweave.convolution.plan import ConvPlan
 from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build, open_gpu, open_runtime
 from regweave.errors import DeviceError, InputError
@@ -42,9 +42,7 @@ class OpenCLConvolution:
         beside: OpenCLConvolution | None = None,
     ) -> None:
         c = plan.convolution
-        _check(weights, c.weights_shape, "weights")
-        if bias is not None:
-            _check(bias, (c.filters,), "bias")
+        packed = pack_weights(plan, weights, bias)
         if beside is not None and (beside.plan.convolution, beside.plan.dtype) != (c, plan.dtype):
             raise InputError(
                 f"a plan for {c}, {plan.dtype}",
@@ -70,7 +68,7 @@ class OpenCLConvolution:
         else:
             self._image, self._result = beside._image, beside._result
         held = self._image if plan.form == "none" else buffer(self.runtime, plan.workspace_bytes)
-        self._weights = buffer(self.runtime, pack_weights(plan, weights, bias))
+        self._weights = buffer(self.runtime, packed)
         last = c.vertical.outputs - plan.strip_rows
         firsts = [min(strip * plan.strip_rows, last) for strip in range(plan.strips)]
         strips = [buffer(self.runtime, np.array([first], np.uint32)) for first in firsts]
@@ -102,7 +100,7 @@ class OpenCLConvolution:
         """Copy an image to the device."""
         import pyopencl
 
-        _check(x, self.plan.convolution.image_shape, "x")
+        check_array(x, self.plan.convolution.image_shape, "x")
         image = np.ascontiguousarray(x, _DTYPES[self.plan.dtype])
         pyopencl.enqueue_copy(self.runtime.queue, self._image, image)
         self.finish()
@@ -158,11 +156,3 @@ def machine_of(device: Any) -> str:
 def _local(items: int) -> int:
     """Work-items of a group of vectors: the largest divisor up to 16, so that few groups are started."""
     return max(size for size in range(1, 17) if items % size == 0)
-
-
-def _check(array: np.ndarray, shape: tuple[int, ...], where: str) -> None:
-    found = tuple(getattr(array, "shape", ()))
-    if found != shape:
-        raise InputError(f"the shape is {list(found)}", where=where, expected=str(list(shape)))
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"the elements are {array.dtype}", where=where, expected="real numbers")

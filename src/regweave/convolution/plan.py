@@ -18,6 +18,8 @@ from regweave.operators import Convolution
 from regweave.values import frozen
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from regweave.programs import Program
 
 ELEMENT_BYTES = {"f32": 4, "f16": 2}
@@ -208,6 +210,15 @@ class ConvPlan:
         first = () if self.form == "none" else (rearrange_program(self),)
         return (*first, convolve_program(self))
 
+    def pack_weights(self, weights: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+        """Weights and bias, f32, in the order in which the kernels of `emit` read them.
+
+        InputError for arrays of other shapes than the convolution's.
+        """
+        from regweave.convolution.packing import pack_weights
+
+        return pack_weights(self, weights, bias)
+
     def emit(self, target: str = "opencl") -> str:
         """The kernels as text for `opencl` (as vectors on a processor), `hip` or `cuda`.
 
@@ -216,6 +227,25 @@ class ConvPlan:
         from regweave.convolution.emitting import plan_text
 
         return plan_text(self, target)
+
+    def _launches(self) -> list[dict[str, Any]]:
+        """For each strip: kernels, their blocks along x, y and z, the threads of a block.
+
+        On a processor through OpenCL a block is one work-item.
+        """
+        if self.machine.kind == "assembly":
+            return []
+        from regweave.convolution.emitting import grids
+
+        vectors = self.machine.kind == "vectors"
+        return [
+            {
+                "kernel": program.name,
+                "blocks": list(grid),
+                "threads_per_block": 1 if vectors else program.lanes * program.warps,
+            }
+            for program, grid in zip(self.programs(), grids(self), strict=True)
+        ]
 
     def to_document(self) -> dict[str, Any]:
         """The plan as plain values, ready for JSON."""
@@ -243,6 +273,7 @@ class ConvPlan:
             "flops": self.flops,
             "workspace_bytes": self.workspace_bytes,
             "strip_rows": self.strip_rows,
+            "launches": self._launches(),
             "predicted_ms": self.predicted_ms,
             "limit": self.limit,
             "notes": list(self.notes),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from regweave.convolution.choice import FORMS as NATIVE_FORMS
 from regweave.convolution.costs import border_share, predicted, useful_share
@@ -29,6 +30,8 @@ _MOST_ROWS, _MOST_FILTERS = 16, 16
 _ADDRESSES = 8
 #: More of them, beside two for each image row, where a compiler loads ahead: what it was seen to take.
 _AHEAD = 20
+#: Kernels count bytes in 32 bits.
+_MOST_BYTES = 1 << 32
 #: What a prediction cannot tell apart.
 _AS_CHEAP = 1.02
 #: Alternatives that are told of.
@@ -82,13 +85,26 @@ def plan_conv(
         key=lambda plan: (plan.predicted_ms, plan.registers.needed),
     )
     if not plans:
-        raise UnsupportedError(
-            f"no way to convolve {c} with {target.registers} registers",
-            where=target.name,
-            expected="fewer outputs per thread, or arrays of less than 4 GiB",
-        )
+        raise _nothing_fits(c, dtype, target)
     best = _fullest(plans)
     return replace(best, notes=_notes(best, plans), alternatives=_alternatives(best, plans))
+
+
+def _nothing_fits(c: Convolution, dtype: str, machine: ComputeMachine) -> UnsupportedError:
+    for name, shape in (("an image", c.image_shape), ("a result", c.out_shape)):
+        size = ELEMENT_BYTES[dtype] * prod(shape)
+        if size >= _MOST_BYTES:
+            return UnsupportedError(
+                f"{name} of {size / 1e9:.1f} GB: kernels count bytes in 32 bits",
+                where=machine.name,
+                expected="less than 4.29 GB",
+                fix="plan a band of its rows, or some of its channels, and launch it for each",
+            )
+    return UnsupportedError(
+        f"no way to convolve {c} with {machine.registers} registers",
+        where=machine.name,
+        expected="another form, or fewer outputs per thread",
+    )
 
 
 def _fullest(plans: Sequence[ConvPlan]) -> ConvPlan:
@@ -224,7 +240,7 @@ def _plan(
         element * c.batch * c.channels * c.vertical.size * c.horizontal.size,
         element * c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs,
     )
-    if max(sizes) >= 1 << 32 or plan.strip_rows < outputs[1]:
+    if max(sizes) >= _MOST_BYTES or plan.strip_rows < outputs[1]:
         return None
     milliseconds, limit = predicted(plan)
     return replace(plan, predicted_ms=milliseconds, limit=limit)
