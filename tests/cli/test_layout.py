@@ -53,6 +53,16 @@ def test_notations(capfd):
     assert document == {**json.loads(json.dumps(layout.to_document())), **sizes}
 
 
+@pytest.mark.parametrize("name", [C, "mma.m16n8k16.f16:A", "v_wmma_f32_16x16x16_f16:A"])
+@pytest.mark.parametrize(("flag", "ending"), [("--json", "json"), ("--csv", "csv"), ("--markdown", "md")])
+def test_what_is_printed_can_be_read(name, flag, ending, capfd, tmp_path):
+    (tmp_path / f"own.{ending}").write_text(told(capfd, name, flag))
+    again = json.loads(told(capfd, str(tmp_path / f"own.{ending}"), "--json"))
+    printed = json.loads(told(capfd, name, "--json"))
+    for key in ("shape", "lane", "item", "lanes", "items", "registers", "bijective"):
+        assert again[key] == printed[key]
+
+
 @pytest.mark.parametrize("ending", ["csv", "md", "json", "ttgir", "cute"])
 def test_files(ending, capfd, tmp_path):
     layout = find_layout(C)

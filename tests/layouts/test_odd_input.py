@@ -98,6 +98,8 @@ def test_axes_are_two_names(axes):
         ({"name": None}, "name is NoneType.*expected text"),
         ({"axes": "mk"}, "axes is str.*expected a list"),
         ({"axis": ["m", "k"]}, "unknown key 'axis'"),
+        ({"lanes": 16}, "lanes is 16.*expected 32, as it follows"),
+        ({"bijective": None}, "bijective is None.*expected True"),
         ({"elements": [[[0, 0]]]}, "unknown key 'lane'"),
         ({"lane": [[0, 2.7], [0, 4], [1, 0], [2, 0], [4, 0]]}, "no pair of whole numbers"),
         ({"lane": [[0, -2], [0, 4], [1, 0], [2, 0], [4, 0]]}, r"a bit adds \(0, -2\)"),

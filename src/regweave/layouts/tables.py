@@ -51,6 +51,10 @@ def _cells(layout: Layout) -> tuple[list[list[str]], list[int]]:
     return lines, [max(len(line[column]) for line in lines) for column in range(len(header))]
 
 
+#: What follows from the rest of a document.
+_SIZES = ("lanes", "items", "registers", "bijective")
+
+
 def to_csv(layout: Layout) -> str:
     """One line per slot: lane, register, part, row, column."""
     lines = ["lane,register,part,row,column"]
@@ -80,7 +84,10 @@ def to_document(layout: Layout) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Layout:
-    """The layout that `to_document` described; InputError for a document that describes none."""
+    """The layout that `to_document` described; InputError for a document that describes none.
+
+    The sizes that `regweave layout --json` adds may stand in it: they must be those of the layout.
+    """
     form = ("elements",) if "elements" in document else ("lane", "item")
     needed = ("name", "shape", "dtype", *form)
     where, expected = "the layout's document", "name, shape, dtype, and either elements or lane and item"
@@ -88,6 +95,8 @@ def from_document(document: Mapping[str, Any]) -> Layout:
         if key not in document:
             raise InputError(f"{key!r} is missing", where=where, expected=expected)
     for key, value in document.items():
+        if key in _SIZES:
+            continue
         if key not in (*needed, "axes"):
             raise InputError(f"unknown key {key!r}", where=where, expected=expected)
         kind, word = (str, "text") if key in ("name", "dtype") else ((list, tuple), "a list")
@@ -96,5 +105,11 @@ def from_document(document: Mapping[str, Any]) -> Layout:
     name, shape, dtype = (document[key] for key in needed[:3])
     axes = tuple(document.get("axes", ("row", "column")))
     if "elements" in document:
-        return Layout.explicit(name, shape, dtype, document["elements"], axes)
-    return Layout.linear(name, shape, dtype, lane=document["lane"], item=document["item"], axes=axes)
+        layout = Layout.explicit(name, shape, dtype, document["elements"], axes)
+    else:
+        layout = Layout.linear(name, shape, dtype, lane=document["lane"], item=document["item"], axes=axes)
+    for key in _SIZES:
+        own = getattr(layout, key)
+        if document.get(key, own) != own:
+            raise InputError(f"{key} is {document[key]!r}", where=where, expected=f"{own}, as it follows")
+    return layout
