@@ -72,6 +72,15 @@ def test_the_table_shows_every_candidate_and_the_whole_model():
         assert words in text
 
 
+def test_how_much_runs_natively_is_a_line():
+    native = {"nodes": 30, "of_nodes": 41, "operators": 9, "regions": 2, "time": 0.864}
+    words = "natively: 30 of 41 nodes in 9 operators (2 of them regions), 86% of the time"
+    assert words in drawn(report_table({**REPORT, "native": native}))
+    assert words in report_page({**REPORT, "native": native})
+    for nothing in (None, {**native, "nodes": 0, "operators": 0}):
+        assert "natively" not in drawn(report_table({**REPORT, "native": nothing}))
+
+
 def test_a_report_without_candidates_or_measurements_is_shown_too():
     whole = dict.fromkeys(WHOLE)
     report = {"model": "m.onnx", "threads": 1, "cascades": [], "whole": whole}

@@ -22,6 +22,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from regweave.views.narrow import fitting
 from regweave.views.plain import captured
 
 # Where COLUMNS says nothing: a table in a log or a pipe must not be folded to the 80 that rich assumes there.
@@ -43,6 +44,7 @@ class PipeConsole(Console):
 def print_answer(answer: RenderableType) -> None:
     """Write a table for a person to stdout; in a pipe or a file without the blanks that fill its lines."""
     console = _console(sys.stdout, stderr=False)
+    answer = fitting(console, answer)
     if sys.stdout.isatty():
         console.print(answer)
         return

@@ -139,9 +139,9 @@ def machine_table(document: Mapping[str, Any], *, whole: bool = False) -> Group:
 
 def _instructions(instructions: Iterable[Mapping[str, Any]], *, whole: bool) -> Table:
     table = Table(title="Matrix instructions: regweave layout NAME:OPERAND", title_justify="left")
+    table.add_column("instruction")
     if not whole:
         table.add_column("how many", justify="right")
-    table.add_column("instruction", no_wrap=True)
     table.add_column("operands")
     table.add_column("here")
     groups: dict[Any, list[Mapping[str, Any]]] = {}
@@ -154,7 +154,7 @@ def _instructions(instructions: Iterable[Mapping[str, Any]], *, whole: bool) -> 
         count = [] if whole else [str(len(others) + 1)]
         here = entry["support"] if not note else f"{entry['support']}: {note}"
         style = "" if entry["support"] == "native" else "yellow"
-        table.add_row(*count, Text(named), " ".join(entry["operands"]), Text(here, style=style))
+        table.add_row(Text(named), *count, " ".join(entry["operands"]), Text(here, style=style))
     return table
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from regweave.views.report import (
     error_words,
     name_of_nodes,
+    native_rows,
     others_rows,
     reason_words,
     report_title,
@@ -40,6 +41,7 @@ def report_page(report: Mapping[str, Any]) -> str:
         "reason_words": reason_words,
         "traffic_words": traffic_words,
         "error_words": error_words,
+        "native_rows": native_rows,
         "others_rows": others_rows,
         "sections_of": sections_of,
     }

@@ -25,7 +25,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-KINDS = {"single": "single products", "convolution": "convolutions", "elementwise": "element-wise runs"}
+KINDS = {
+    "single": "single products",
+    "convolution": "convolutions",
+    "elementwise": "element-wise runs",
+    "region": "regions",
+}
 NUMBERS = ("traffic MB", "speed-up", "error")
 COLUMNS = ("candidate, decision and reason", *NUMBERS)
 
@@ -52,7 +57,7 @@ def report_table(report: Mapping[str, Any], *, every: bool = False) -> Table:
     if structural and not every:
         table.add_row(_summary(structural))
         table.add_section()
-    for row in others_rows(report.get("others") or ()):
+    for row in (*others_rows(report.get("others") or ()), *native_rows(report.get("native"))):
         table.add_row(Text(row))
     table.add_row(*_whole_cells(report["whole"]))
     notes = report.get("notes") or ()
@@ -112,6 +117,15 @@ def others_rows(others: Sequence[Mapping[str, Any]]) -> list[str]:
         fused = sum(piece["decision"] == "fused" for piece in of_kind)
         rows.append(f"{KINDS.get(kind, kind)}: {fused} of {len(of_kind)} run natively")
     return rows
+
+
+def native_rows(native: Mapping[str, Any] | None) -> list[str]:
+    """How much of the model runs natively, in a line; none where nothing does."""
+    if not native or not native["operators"]:
+        return []
+    regions = f" ({native['regions']} of them regions)" if native["regions"] else ""
+    nodes = f"{native['nodes']} of {native['of_nodes']} nodes in {native['operators']} operators{regions}"
+    return [f"natively: {nodes}, {native['time']:.0%} of the time"]
 
 
 def _cascade_cells(cascade: Mapping[str, Any]) -> list[Text]:
