@@ -337,7 +337,15 @@ def test_fusing_a_model_with_a_region_keeps_its_results(run):
     fused = regweave.fuse(proto, dims={"batch": 1, "height": 64, "width": 96})
     x = image(1, 3, 64, 96)
     np.testing.assert_allclose(fused.run({"x": x})["y"], run(proto, {"x": x})[0], rtol=1e-4, atol=1e-4)
-    assert fused.report.whole.speedup > 0
+    whole, native = fused.report.whole, fused.report.native
+    assert whole is not None
+    assert whole.speedup > 0
+    assert native is not None
+    assert native.of_nodes == len(proto.graph.node)
+    assert native.operators == len(fused.report.fused)
+    assert native.nodes == len({name for piece in fused.report.fused for name in piece.nodes})
+    assert 0 <= native.time <= 1
+    assert fused.report.to_dict()["native"]["regions"] == native.regions
 
 
 def test_many_sizes_share_memory_and_calls_at_once_do_not(run):

@@ -118,11 +118,13 @@ class Court:
         able = self._buildable(wanted, fates)
         built = self._drop_slow(able, fates)
         built = self._verify(built, fates)
-        built, regions = self._grow(built, able, spare, fates)
+        built, regions, others = self._grow(built, able, spare, fates)
         winner, session, result = self._race(built, fates)
         inside = {member.nodes for p in regions if p.piece.region for member in p.piece.region.members}
         told = [p for p in proposals if p.piece.nodes not in inside]
-        return Decision(tuple(_told(fates[p.piece.name]) for p in (*told, *regions)), winner, session, result)
+        return Decision(
+            tuple(_told(fates[p.piece.name]) for p in (*told, *regions, *others)), winner, session, result
+        )
 
     def _build(self, proposals: Sequence[Proposal]) -> Build:
         """The model with these pieces; only what a piece needs is spread, the rest stays as it was."""
@@ -216,8 +218,9 @@ class Court:
         able: Sequence[Proposal],
         spare: Sequence[Proposal],
         fates: dict[str, Judgement],
-    ) -> tuple[list[Proposal], list[Proposal]]:
-        """Regions in the place of what they hold, where they gain more than that; and which they are.
+    ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
+        """Regions in the place of what they hold, where they gain more than that; which these are, and the
+        others.
 
         What does not gain alone may do so here: it lost the way of its images to another layout and back. So
         all of `able` are tried, if they are accurate.
@@ -227,7 +230,7 @@ class Court:
         fates |= {p.piece.name: Judgement(p, False, p.reason) for p in found}
         regions = self._buildable(list(found), fates)
         if not regions:
-            return wanted, []
+            return wanted, [], list(found)
 
         def without_parts(kept: Sequence[Proposal]) -> list[Proposal]:
             inside = {p.piece.name for region in kept for p in found[region]}
@@ -238,10 +241,15 @@ class Court:
         for region in regions:
             name = region.piece.name
             fates[name] = replace(fates[name], timing=timings.get(name))
-            if _gain(fates[name]) > sum(_gain(fates[p.piece.name]) for p in found[region] if p in wanted):
+            gain = _gain(fates[name])
+            parts = sum(_gain(fates[p.piece.name]) for p in found[region] if p in wanted)
+            if gain > parts:
                 kept.append(region)
+            else:
+                reason = f"gains {gain:.2g} ms, what it is made of {parts:.2g} ms"
+                fates[name] = replace(fates[name], fused=False, reason=reason)
         kept = self._verify(kept, fates)
-        return without_parts(kept), kept
+        return without_parts(kept), kept, [p for p in found if p not in kept]
 
     def _regions(
         self, wanted: Sequence[Proposal], spare: Sequence[Proposal]

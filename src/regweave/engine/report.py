@@ -74,9 +74,21 @@ class PieceReport:
 
 
 @dataclass(frozen=True)
+class NativeShare:
+    """How much of a model runs natively: nodes of how many, in how many operators and regions among them, and
+    the share of the model's time, as measured in place."""
+
+    nodes: int
+    of_nodes: int
+    operators: int
+    regions: int
+    time: float
+
+
+@dataclass(frozen=True)
 class Report:
     """The whole answer: `cascades` are the candidates of two or more products, `others` what else runs
-    natively."""
+    natively, `native` how much that is together."""
 
     model: str
     threads: int
@@ -85,6 +97,7 @@ class Report:
     whole: Timing | None
     accuracy: Accuracy | None
     notes: tuple[str, ...] = ()
+    native: NativeShare | None = None
 
     @property
     def fused(self) -> tuple[PieceReport, ...]:
@@ -101,6 +114,7 @@ class Report:
             "cascades": [piece.to_dict() for piece in self.cascades],
             "others": [piece.to_dict() for piece in self.others],
             "whole": {**whole, **errors},
+            "native": asdict(self.native) if self.native else None,
             "notes": list(self.notes),
         }
 

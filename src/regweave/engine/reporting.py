@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from regweave.engine.building import BLOCKED, Build
 from regweave.engine.deciding import Decision, Judgement
 from regweave.engine.natives import Native
-from regweave.engine.report import Accuracy, PieceReport, Report, SeamReport, Shape, Timing
+from regweave.engine.report import Accuracy, NativeShare, PieceReport, Report, SeamReport, Shape, Timing
 from regweave.graphs import Model, Piece
 from regweave.rearrangement import seam_strategy
 
@@ -57,6 +57,19 @@ def make_report(
         tuple(r for r in reports if r.kind != "chain"),
         whole,
         errors,
+        native=_native_share(model, reports, whole),
+    )
+
+
+def _native_share(model: Model, reports: Sequence[PieceReport], whole: Timing | None) -> NativeShare | None:
+    fused = [piece for piece in reports if piece.decision == "fused"]
+    if whole is None:
+        return None
+    nodes = {name for piece in fused for name in piece.nodes} & model.positions.keys()
+    spent = sum(piece.measured.fused_ms for piece in fused if piece.measured)
+    regions = sum(piece.kind == "region" for piece in fused)
+    return NativeShare(
+        len(nodes), len(model.nodes), len(fused), regions, min(1.0, spent / max(whole.fused_ms, 1e-9))
     )
 
 
