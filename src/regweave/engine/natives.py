@@ -116,7 +116,8 @@ class Natives:
         shape = piece.input_shape
         assert shape is not None, "their sizes are known"
         sizes = tuple(1 if size is None else size for size in shape)
-        return Native(convolution_operator(piece, layer), layer.dense(sizes).kernel)
+        operator = convolution_operator(piece, layer, self.machine, self.threads)
+        return Native(operator, layer.dense(sizes).kernel)
 
     def _region(self, piece: Piece) -> Native:
         """Several pieces on plain images; shown as the kernel of the last one."""

@@ -26,9 +26,13 @@ LEAST_PIXELS = 64
 
 
 def convolution_layer(
-    piece: Piece, machine: VectorMachine, threads: int, padding: tuple[int, ...] | None = None
+    piece: Piece,
+    machine: VectorMachine,
+    threads: int,
+    padding: tuple[int, ...] | None = None,
+    dilations: tuple[int, int] | None = None,
 ) -> Conv2d:
-    """The convolution of a piece with its weights packed; `padding` in place of the piece's own."""
+    """The convolution of a piece with its weights packed; `padding` and `dilations` in place of its own."""
     layer, window = piece.layer, piece.window
     assert layer is not None, "the caller asks for convolutions only"
     assert window is not None
@@ -37,7 +41,7 @@ def convolution_layer(
         layer.bias,
         stride=window.settings["strides"],
         padding=window.settings["padding"] if padding is None else padding,
-        dilation=window.settings["dilations"],
+        dilation=window.settings["dilations"] if dilations is None else dilations,
         groups=window.settings["groups"],
         activation=layer.epilogue,
         threads=threads,

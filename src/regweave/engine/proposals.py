@@ -22,6 +22,7 @@ import numpy as np
 from regweave.cascades import Costs, estimate, host_costs, traffic
 from regweave.convolution.choice import transforms
 from regweave.engine.attribution import Names
+from regweave.engine.interleaved import worth_parting
 from regweave.graphs import Link, Model, Piece, find_candidates, find_convolutions, find_pieces
 from regweave.kernels import chain_plan, operation_counts
 from regweave.machines.x86 import detect
@@ -224,7 +225,7 @@ def _convolution_prediction(piece: Piece, threads: int, costs: Costs) -> Proposa
     padded = -(-c.filters // BLOCK) * BLOCK / c.filters if c.groups == 1 else 1.0
     before = flops * padded / (share * CONVOLUTION_SHARE)
     rate = NATIVE_DEPTHWISE if depthwise else NATIVE_SHARE
-    if not depthwise and transforms(c):
+    if not depthwise and (transforms(c) or worth_parting(c)):
         rate *= TRANSFORMED_GAIN
     after = flops / (share * rate)
     elements = int(np.prod(c.out_shape))

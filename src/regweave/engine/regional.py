@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 
 from regweave.convolution import Conv2d, DenseConvolution
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, SizedOperator, Step
 from regweave.engine.banded import banded
+from regweave.engine.interleaved import prepare_interleaved, worth_parting
 from regweave.engine.layers import Layers
-from regweave.engine.preparing import Shape, convolution_step, piece_step, planes_step, room_of
+from regweave.engine.preparing import (
+    Shape,
+    convolution_layer,
+    convolution_step,
+    piece_step,
+    planes_step,
+    room_of,
+)
 from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
 from regweave.graphs.bands import is_convolution
@@ -27,10 +36,17 @@ from regweave.machines.x86 import VectorMachine
 from regweave.operators import Largest, Repeat
 
 
-def convolution_operator(piece: Piece, layer: Conv2d) -> SizedOperator:
-    """A single convolution on plain images."""
+def convolution_operator(piece: Piece, layer: Conv2d, machine: VectorMachine, threads: int) -> SizedOperator:
+    """A single convolution on plain images; of dilated rows several, where they gain."""
+
+    @cache
+    def parted(padding: tuple[int, ...], dilations: tuple[int, int]) -> Conv2d:
+        return convolution_layer(piece, machine, threads, padding, dilations)
 
     def prepare(shape: Shape) -> Prepared:
+        c = layer.convolution(shape)
+        if worth_parting(c):
+            return prepare_interleaved(c, shape, parted)
         dense = layer.dense(shape)
         strips, memory = room_of([dense])
         x, y = Place(0), Place(OUTPUT_PLACE)
