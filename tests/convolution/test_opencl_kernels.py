@@ -9,7 +9,7 @@ import pytest
 from regweave import InputError
 from regweave.convolution import OpenCLConvolution, opencl_machine, opencl_running, plan_conv
 from regweave.convolution import plan as plan_module
-from regweave.convolution.opencl_running import machine_of
+from regweave.convolution.opencl_running import group_size, machine_of
 from regweave.convolution.planner import candidates
 from regweave.devices.opencl import Runtime, open_runtime
 from regweave.errors import RegweaveError
@@ -129,6 +129,22 @@ def test_a_gpu_is_used_where_there_is_one(runtime, monkeypatch):
     assert opencl_machine() == "sm_80"
     monkeypatch.setattr(opencl_running, "open_gpu", lambda: None)
     assert opencl_machine() == "opencl-cpu"
+
+
+@pytest.mark.parametrize(
+    ("grid", "group"),
+    [
+        ((128, 820, 1), (128, 1, 1)),  # a row
+        ((43, 1000, 2), (43, 1, 1)),  # whose length is prime
+        ((512, 10, 1), (256, 1, 1)),
+        ((4, 400, 1), (4, 4, 1)),  # several rows
+        ((257, 40, 3), (1, 10, 1)),
+        ((1, 7, 1), (1, 7, 1)),
+    ],
+)
+def test_groups_of_vectors_are_parts_of_the_grid(grid, group):
+    assert group_size(grid) == group
+    assert [size % part for size, part in zip(grid, group, strict=True)] == [0, 0, 0]
 
 
 def test_halves_are_widened_and_narrowed_as_vectors():

@@ -20,6 +20,8 @@ from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build, open_gpu,
 from regweave.errors import DeviceError, InputError
 from regweave.machines.compute import MACHINES
 
+#: Work-items of a group of vectors along a row, at most, and at least where another way is left.
+_MOST_ITEMS, _FEW_ITEMS = 256, 16
 _DTYPES = {"f32": np.float32, "f16": np.float16}
 
 
@@ -86,7 +88,7 @@ class OpenCLConvolution:
                     "y": self._result,
                 }
                 arguments = tuple(named[memory.name] for memory in program.memories)
-                local = (_local(grid[0]), 1, 1) if vectors else (threads, 1, 1)
+                local = group_size(grid) if vectors else (threads, 1, 1)
                 sizes = (grid[0] * threads, grid[1], grid[2])
                 self._launches.append((kernel, arguments, sizes, local))
 
@@ -153,6 +155,15 @@ def machine_of(device: Any) -> str:
     return found or ("valhall" if "mali" in called else "adreno-630" if "adreno" in called else "bifrost-g76")
 
 
-def _local(items: int) -> int:
-    """Work-items of a group of vectors: the largest divisor up to 16, so that few groups are started."""
-    return max(size for size in range(1, 17) if items % size == 0)
+def group_size(grid: tuple[int, ...]) -> tuple[int, ...]:
+    """Work-items of a group of vectors: a row if it is short, else a part of it; rows, too, if that is small.
+
+    Few groups are started so; those of a row find in a core's cache what the one before has left there.
+    """
+    across = _divisor(grid[0], _MOST_ITEMS)
+    return across, _divisor(grid[1], max(1, _FEW_ITEMS // across)), 1
+
+
+def _divisor(number: int, most: int) -> int:
+    """The largest divisor up to `most`."""
+    return max(size for size in range(1, most + 1) if number % size == 0)
