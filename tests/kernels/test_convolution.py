@@ -8,14 +8,17 @@ from regweave.kernels.convolution import ConvTile, conv_kernel
 from regweave.machines.x86 import AVX2, AVX512
 from regweave.operators import Gelu, Relu
 
+ROLLING = ConvTile((1,), 5, (1,), 5, 5, False, 4, direct=True, stream=True, rolling=True, lagging=True)
+
 
 @pytest.mark.parametrize(
     ("machine", "tile"),
     [
         (AVX512, ConvTile((4, 3), 1, (6, 5), direct=True, stream=True, epilogue=(Relu(),))),
         (AVX512, ConvTile((1,), 8, (2, 1), kernel_rows=5, direct=True)),
-        (AVX512, ConvTile((1,), 8, (4, 3), kernel_rows=3, kernel_columns=3, direct=True)),
-        (AVX512, ConvTile((1,), 16, (1,), 5, 5, direct=True, stream=True, lagging=True)),
+        (AVX512, ConvTile((1,), 8, (4, 3), 3, 3, column_bytes=4, direct=True)),
+        (AVX512, ROLLING),
+        (AVX2, ConvTile((1,), 6, (2, 1), 3, 3, True, 4, direct=True, rolling=True)),
         (AVX2, ConvTile((1,), 4, (1,), 3, 3, 2, 2, epilogue=(Relu(),))),
         (AVX512, ConvTile((8,), 1, (3,), epilogue=(Gelu(),), dense=False)),
         (AVX2, ConvTile((6, 5), 1, (2,), direct=True)),
@@ -26,6 +29,7 @@ def test_registers_are_proved(machine, tile):
     listing = conv_kernel(tile, machine)
     prove(listing)
     stem = f"column_{tile.vectors[0]}" if tile.kernel_columns else f"tile_{tile.outputs[0]}_{tile.vectors[0]}"
+    stem = "rolling_band" if tile.rolling else stem
     assert stem in listing.text
 
 
@@ -48,6 +52,7 @@ def test_a_tile_beyond_the_registers_is_refused():
         {"kernel_rows": 3},
         {"stream": True, "dense": False},
         {"lagging": True},
+        {"rolling": True},
     ],
 )
 def test_tiles_that_make_no_sense_are_refused(given):

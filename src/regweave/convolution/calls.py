@@ -35,6 +35,8 @@ ORDERS = ("nchw", "nhwc")
 _FLOAT = np.dtype(np.float32)
 #: Bytes after which addresses differ in their upper bits only, as far as loads and stores compare them.
 _PAGE, _LINE = 4096, 64
+#: Bytes that the result, apart from whole pages, may begin before and behind the image for that to matter.
+_BEFORE, _BEHIND = 192, 256
 #: Shapes for which a layer keeps its tables.
 _KEPT = 8
 
@@ -154,7 +156,7 @@ class Conv2d:
         strides = x_strides or _dense_strides(c.image_shape), y_strides or _dense_strides(c.out_shape)
 
         def made(form: str | None, fallback: DenseConvolution | None) -> DenseConvolution:
-            native, packed = self._prepare(c, *strides, False, form, machine)
+            native, packed = self._prepare(c, *strides, False, False, form, machine)
             return DenseConvolution(native, packed, c.out_shape, fallback)
 
         found = made(self.form, None)
@@ -209,7 +211,7 @@ class Conv2d:
             convolve_halves(c, x, y, self._compute)
             return
         used = self._compute(c, x, y)
-        if used is not None and self.machine is not None:
+        if used is not None and self.machine is not None and not _paged(x, y):
             native, packed = used
             alignment = self.machine.vector_bytes if native.choice.tile.stream else 1
             layout = (image.shape, image.strides, result.shape, result.strides)
@@ -242,7 +244,8 @@ class Conv2d:
         step = machine.vector_bytes
         aligned = y_strides[3] == 4 and not any(n % step for n in (y.ctypes.data, *y_strides[:3]))
         stream = aligned and y.nbytes >= STREAM_BYTES
-        key = (c, x_strides, y_strides, stream, form)
+        late = _paged(x, y) and (y.ctypes.data - x.ctypes.data + _BEFORE) % _PAGE < _BEFORE + _BEHIND
+        key = (c, x_strides, y_strides, stream, late, form)
         found = self._native.get(key)
         if found is None:
             found = self._prepare(*key, machine)
@@ -257,6 +260,7 @@ class Conv2d:
         x_strides: tuple[int, ...],
         y_strides: tuple[int, ...],
         stream: bool,
+        late: bool,
         form: str | None,
         machine: VectorMachine,
     ) -> tuple[Any, np.ndarray]:
@@ -275,7 +279,7 @@ class Conv2d:
             stream=stream,
             epilogue=self.epilogue,
             threads=self.threads,
-            paged=not (x_strides[2] % _PAGE or y_strides[2] % _PAGE),
+            late=late,
             separable=factors(self.weights) is not None,
         )
         tile = choice.tile
@@ -320,6 +324,11 @@ def _in_one_row(
     row = replace(c, vertical=Axis(1, 1), horizontal=Axis(height * width, 1))
     x, y = ((*s[:2], height * width * s[3], s[3]) for s in (x_strides, y_strides))
     return row, x, y
+
+
+def _paged(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether rows of image and result start a multiple of a page apart: it then matters where both begin."""
+    return not (x.strides[2] % _PAGE or y.strides[2] % _PAGE)
 
 
 def _strides(array: np.ndarray) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ of its loads' time and a step of the loop; tails count, so 512 columns are cut i
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from itertools import product
 
 from regweave.convolution.forms import plane_shifts
@@ -47,8 +48,6 @@ _MOST_FAR = 0.25
 _SEPARABLE_ROWS = 8
 #: Cycles for a vector of a line that goes to a strip.
 _FILL = 4
-#: Weights from which on loads that wait for stores cost more than storing late.
-_LATE_WEIGHTS = 16
 #: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
 _LOAD, _START = 0.3, 50.0
 #: Vectors of a row from which on each thread gets two strips of it, where rows are too few to share.
@@ -102,12 +101,12 @@ def choose(
     stream: bool = False,
     epilogue: tuple[Elementwise, ...] = (),
     threads: int = 1,
-    paged: bool = False,
+    late: bool = False,
     separable: bool = False,
 ) -> Choice:
     """The choice for `c`; `form` insists on one. `neighbours`: elements of an image row lie side by side;
-    `paged`: rows of image and result start a multiple of 4096 bytes apart; `separable`: each filter is a
-    column times a row of weights.
+    `late`: loads may look as if they read what was just stored; `separable`: each filter is a column times a
+    row of weights.
 
     Errors: InputError for an unknown form, or form none at a stride that it is not for.
     """
@@ -121,12 +120,17 @@ def choose(
     direct = form == "none" and neighbours and _read_in_place(c, machine)
     strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form, 1)
     separable = separable and form == "none" and c.horizontal.stride == 1
-    late = paged and stream and direct and c.vertical.kernel * c.horizontal.kernel >= _LATE_WEIGHTS
-    late = late and not separable and c.horizontal.stride == 1
     shape = None
     if dense:
-        most = 1 if late else None
-        shape = _column(c, machine, strip, epilogue, separable=separable, most=most, direct=direct, form=form)
+        from regweave.convolution.rolled import rolled_choice, rolled_tile
+
+        rolled = rolled_tile(c, machine, epilogue, separable=separable) if direct else None
+        if rolled:
+            edges = _edges(c, machine)
+            return rolled_choice(
+                c, machine, replace(rolled, edges=edges, stream=stream, lagging=late and stream), threads
+            )
+        shape = _column(c, machine, strip, epilogue, separable=separable, direct=direct, form=form)
     if form == "none" and c.horizontal.stride != 1 and shape is None:
         raise _no_form_none(c)
     columns = c.horizontal.kernel if shape else 0
@@ -161,7 +165,6 @@ def choose(
         far_weights=far,
         halves=_halves(c, machine, strip),
         stream=stream,
-        lagging=late and columns > 0,
         dense=dense,
         epilogue=epilogue,
         in_place=_in_place(c, machine, form) if neighbours else (),
@@ -326,10 +329,8 @@ def _column(
     direct: bool,
     form: str = "none",
     separable: bool = False,
-    most: int | None = None,
 ) -> _Shape | None:
-    """The shape, of `most` vectors at most, of a tile that holds the weights of a filter; None where that
-    cannot be."""
+    """The shape of a tile that holds the weights of a filter; None where that cannot be."""
     height, width = c.vertical.kernel, c.horizontal.kernel
     weights = height + width if separable else height * width
     if (
@@ -343,7 +344,7 @@ def _column(
     tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs)
     tallest = tallest if direct else min(tallest, _most_rows(c, machine, form))
     bands = {-(-c.vertical.outputs // rows) for rows in range(1, tallest + 1)}
-    most = min(most or registers, -(-columns // machine.lanes))
+    most = min(registers, -(-columns // machine.lanes))
     apart = direct and c.horizontal.stride == 2  # pairs of vectors are taken apart
     working = 1 + separable + bool(epilogue) + (2 + 2 * (machine.mask_class == "mask")) * apart
     for vectors, band in product(range(1, most + 1), sorted(bands)):
@@ -436,6 +437,10 @@ def row_transform(c: Convolution) -> Transform:
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:
     """Bytes of one part of the work for a strip, and for the stage of transformed rows."""
+    if choice.tile.rolling:
+        from regweave.convolution.rolled import band_bytes
+
+        return band_bytes(c, machine, choice.strip_columns)
     if choice.tile.direct and not (choice.tile.filled and _rows_missing(c)):
         return 0
     return _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)

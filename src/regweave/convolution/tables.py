@@ -182,12 +182,10 @@ def _blocks(
         edge = len(valid) < vectors * lanes or any(r.start > first or last > r.stop for r in image)
         half = at + vectors * lanes - stop >= lanes // 2
         kind, x = tile.kind(vectors, edge=edge, half=half), 4 * step * (at - outputs.start)
-        if tile.lagging and not edge:
-            kind = tile.late_kind
-            if blocks and blocks[-1].kind == kind:
-                blocks[-1].columns += len(valid)
-                at = stop
-                continue
+        if tile.rolling and not edge and blocks and blocks[-1].kind == kind:
+            blocks[-1].columns += len(valid)  # a run of blocks is one entry
+            at = stop
+            continue
         blocks.append(BlockEntry(kind, x, at * y_element, 0, len(valid)))
         places.append(sum(map(len, masks)))
         if edge:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         TileEntry,
     )
     from regweave.kernels.convolution.kernel import conv_kernel
+    from regweave.kernels.convolution.rolling import rolling_bytes
     from regweave.kernels.convolution.tile import ConvTile
     from regweave.kernels.convolution.transforms import Transform, transform
 
@@ -27,6 +28,7 @@ __all__ = [
     "TileEntry",
     "Transform",
     "conv_kernel",
+    "rolling_bytes",
     "transform",
 ]
 
@@ -34,6 +36,7 @@ __getattr__ = lazy_names(
     __name__,
     arguments=("BlockEntry", "ConvArguments", "PlaneEntry", "StripEntry", "TileEntry"),
     kernel=("conv_kernel",),
+    rolling=("rolling_bytes",),
     tile=("ConvTile",),
     transforms=("Transform", "transform"),
 )

@@ -96,7 +96,7 @@ class Column:
     ) -> None:
         """All image rows, at `below` in the addresses `at`; `finish` gets each row of results when it is
         complete. Rows that do not exist add nothing."""
-        b, tile, masks = w.b, self.tile, self._masks(w, len(at))
+        b, tile, masks = w.b, self.tile, self.masks(w, len(at))
         pairs = Halves(w, (0, 1)) if tile.row_step == 2 else None
         acc: dict[tuple[int, int], Variable] = {}
         here, done, lines = 0, 0, 1 + tile.image_rows[-1]
@@ -107,7 +107,7 @@ class Column:
             met = [
                 (i, k) for i in range(tile.rows) for k in range(tile.kernel_rows) if tile.row_of(i, k) == q
             ]
-            self._begin(w, acc, [i for i, k in met if k == 0])
+            self.begin(w, acc, [i for i, k in met if k == 0])
             absent = b.fresh_label("absent")
             maybe = q < tile.missing[0] or q >= lines - tile.missing[1]
             if maybe:
@@ -116,14 +116,14 @@ class Column:
                 b.emit("add", line, q)
                 b.emit("cmp", line, w.field("height"))  # unsigned: a row above the image is far behind it
                 b.emit("jump_above_equal", absent)
-            self._image_row(w, Reads(w, at, masks, pairs), weights, acc, met)
+            self.image_row(w, Reads(w, at, masks, pairs), weights, acc, met)
             if maybe:
                 b.label(absent)
             while done < tile.rows and tile.row_of(done, tile.kernel_rows - 1) == q:
-                finish(done, self._activated(w, [acc.pop((done, v)) for v in range(self.vectors)]))
+                finish(done, self.activated(w, [acc.pop((done, v)) for v in range(self.vectors)]))
                 done += 1
 
-    def _image_row(
+    def image_row(
         self,
         w: Workspace,
         reads: Reads,
@@ -199,13 +199,13 @@ class Column:
         far = range(tile.held_weights, tile.held_weights + tile.far_weights)
         return [*held, *(b.at(w.r.walk, 4 * (1 + number), repeat=True) for number in far)]
 
-    def _begin(self, w: Workspace, acc: dict[tuple[int, int], Variable], rows: Sequence[int]) -> None:
+    def begin(self, w: Workspace, acc: dict[tuple[int, int], Variable], rows: Sequence[int]) -> None:
         for i in rows:
             for v in range(self.vectors):
                 acc[i, v] = w.b.vector(f"result_{i}_{v}")
                 w.b.emit("broadcast", acc[i, v], w.b.at(w.r.walk))
 
-    def _masks(self, w: Workspace, reads: int) -> dict[tuple[int, int], Variable | Memory]:
+    def masks(self, w: Workspace, reads: int) -> dict[tuple[int, int], Variable | Memory]:
         """Of each load that padding may reach, (read, vector of results), the mask: in a register, or where
         it lies."""
         if not (self.edge and self.tile.direct):
@@ -226,7 +226,7 @@ class Column:
             b.emit("load_mask", mask, places[key])
         return dict(held)
 
-    def _activated(self, w: Workspace, values: Sequence[Variable]) -> list[Variable]:
+    def activated(self, w: Workspace, values: Sequence[Variable]) -> list[Variable]:
         return [activate_all(BuilderMath(w.b, shared=0), self.tile.epilogue, v, no_operand) for v in values]
 
     def _store(self, w: Workspace, results: Sequence[Variable], last: Last | None) -> None:

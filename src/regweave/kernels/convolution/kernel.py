@@ -18,8 +18,8 @@ from regweave.errors import UnsupportedError
 from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
 from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.filling import FillInPlace
-from regweave.kernels.convolution.lagging import LaggingRun
 from regweave.kernels.convolution.products import Products
+from regweave.kernels.convolution.rolling import RollingBand, open_rolling
 from regweave.kernels.convolution.strip import FillStrip
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import FillTransformed, watched
@@ -97,6 +97,8 @@ class _Driver:
         b.emit("imul", value, b["part"])
         b.emit("add", value, w.field("scratch", args=args))
         b.emit("mov", w.slot("strip"), value)
+        if self.tile.rolling:
+            open_rolling(w)
         if self.tile.transform is not None:
             b.emit("add", value, w.field("stage_offset", args=args))
             b.emit("mov", w.slot("stage"), value)
@@ -251,7 +253,10 @@ class _Driver:
             self._rows(outputs)
             b.emit("jump", finished)
             b.label(other)
-        self._rows(self.tile.outputs[-1])
+        if self.tile.rolling:
+            w.call(RollingBand(self.tile))
+        else:
+            self._rows(self.tile.outputs[-1])
         b.label(finished)
         w.advance_slot("tile_entry", 8 * len(TileEntry._fields_))
         b.emit("mov", value, w.slot("tiles_left"))
@@ -280,8 +285,6 @@ class _Driver:
         ]
         if self.tile.halves:
             kinds += [self._routine(outputs, vectors, True, half=True) for vectors in self.tile.vectors]
-        if self.tile.lagging:
-            kinds.append(LaggingRun(self.tile))
         b.emit("mov", value, b.at(r.near, BlockEntry.kind.offset))
         for kind, routine in enumerate(kinds):
             other = b.fresh_label("other_kind")

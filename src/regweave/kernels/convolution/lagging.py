@@ -1,133 +1,96 @@
-"""Blocks of one vector in a row, one after the other, each stored some blocks later.
+"""Results that are stored some blocks later than they are computed, by way of a ring on the stack.
 
 Where rows of image and result start a multiple of 4096 bytes apart, loads and stores that follow each other
-differ in the upper bits of their addresses only. Processors compare the lower twelve first, take such a load
-for one that reads what was just stored, and let it wait: a 5 x 5 kernel on 4096 x 4096 then runs at 60 % of
-the peak instead of 84 %. So results go to a ring of columns on the stack, and from there past the caches
-while a column 384 bytes further on is computed:
+may differ in the upper bits of their addresses only. Processors compare the lower twelve first, take such a
+load for one that reads what was just stored, and let it wait: a 5 x 5 kernel on 4096 x 4096 then takes 12 ms
+instead of 8. With a ring the store is 384 bytes behind:
 
-    column t:  for each row:  result -> ring[t];  ring[t - 6] -> memory
+    block t:  for each row:  result -> ring[t];  ring[t - 6] -> memory
 
-For the first columns there is nothing to be stored yet; what is in the ring then goes to where the right
+For the first blocks there is nothing to be stored yet; what is in the ring then goes to where the right
 results follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from regweave.assembly.variables import Variable
-from regweave.kernels.convolution.arguments import BlockEntry
-from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.workspace import Workspace
-from regweave.values import frozen
 
-#: Columns from computing to storing; columns of the ring, a power of two above it.
-_LAG, _RING = 6, 8
+#: Vectors from computing to storing.
+_LAG = 6
 
 
-@frozen
-class LaggingRun:
-    """Routine: the blocks of the entry at register `near`, each one whole vector; else as Column."""
+class LateStores:
+    """The stores of a run of blocks of `vectors` vectors, which begins `across` bytes along the rows.
 
-    tile: ConvTile
+    Made before the run; `store` for each vector of a block, then `step`; after the run `rest`.
+    """
 
-    @property
-    def stem(self) -> str:
-        return "lagging_run"
+    def __init__(self, w: Workspace, tile: ConvTile, vectors: int, across: Variable) -> None:
+        self.w, self.rows, self.vectors, self.across = w, tile.rows, vectors, across
+        b, names = w.b, ("ring", "fresh", "stale", "behind")
+        self.ring, self.fresh, self.stale, self.behind = (b.general(name) for name in names)
+        lag = -(-_LAG // vectors)
+        self.slot = w.geometry.vector_bytes * (1 << (tile.rows * vectors - 1).bit_length())
+        self.size = self.slot << lag.bit_length()
+        b.emit("lea", self.ring, w.kept_memory("ring", self.slot * 8))
+        b.emit("zero", self.fresh)
+        b.emit("mov", self.stale, self.size - lag * self.slot)
+        b.emit("mov", self.behind, across)
+        b.emit("mov", w.slot("lag"), lag)
 
-    def write(self, w: Workspace) -> None:
-        b, r, tile, size = w.b, w.r, self.tile, w.geometry.vector_bytes
-        column = Column(tile, 1, edge=False)
-        slot = size * (1 << (tile.rows - 1).bit_length())
-        ring = b.stack(_RING * slot, align=64)
-        below, across, behind, to = (b.general(s) for s in ("below", "across", "behind", "to"))
-        at = column.addresses(w, below)
-        b.emit("mov", r.walk, w.slot("weights"))
-        weights = column.weights(w)
-        fresh, stale, value = b.general("fresh"), b.general("stale"), b.general("value")
-        b.emit("mov", behind, w.slot("out_base"))
-        b.emit("add", behind, b.at(r.near, BlockEntry.y.offset))
-        b.emit("zero", across)
-        b.emit("mov", value, b.at(r.near, BlockEntry.columns.offset))
-        b.emit("shr", value, w.geometry.lanes.bit_length() - 1)
-        b.emit("mov", w.slot("run_left"), value)
-        b.emit("mov", w.slot("run_lag"), _LAG)
-        b.emit("mov", w.slot("run_at"), 0)
-        top = b.fresh_label("column")
-        b.label(top)
-        b.emit("mov", below, across)
-        b.emit("mov", to, behind)
-        for place, back in ((fresh, 0), (stale, _LAG)):
-            self._ring_place(w, place, ring, slot, back)
+    def store(self, to: Variable, row: int, v: int, result: Variable) -> None:
+        """Vector v of a row whose results are at `to`."""
+        b, place = self.w.b, self._place(row, v)
+        b.emit("store", b.at(self.ring, place, index=self.fresh), result)
+        self._store_old(to, row, v)
 
-        def finish(row: int, results: Sequence[Variable]) -> None:
-            old = b.vector("old")
-            b.emit("store", b.at(fresh, row * size), results[0])
-            b.emit("load", old, b.at(stale, row * size))
-            b.emit("store_stream", b.at(to), old)
-            if row + 1 < tile.rows:
-                b.emit("add", to, w.slot("y_row"))
-
-        column.rows(w, at, below, weights, finish)
-        b.emit("add", across, size)
-        w.advance_slot("run_at", 1)
-        self._move(w, behind, value)
-        self._count_down(w, "run_left", value, top)
-        self._rest(w, across, behind, stale, ring, slot)
-        b.emit("ret")
-
-    def _ring_place(self, w: Workspace, place: Variable, ring: object, slot: int, back: int) -> None:
-        """place = the ring's memory for the column `back` before slot run_at."""
-        b, value = w.b, w.b.general("number")
-        b.emit("mov", place, w.slot("run_at"))
-        b.emit("sub", place, back)
-        b.emit("and", place, _RING - 1)
-        b.emit("imul", place, place, slot)
-        b.emit("lea", value, ring)
-        b.emit("add", place, value)
-
-    def _move(self, w: Workspace, behind: Variable, value: Variable) -> None:
-        """`behind` to the next column, once the lag is over."""
-        b, waiting = w.b, w.b.fresh_label("waiting")
-        b.emit("mov", value, w.slot("run_lag"))
+    def step(self) -> None:
+        """On to the next block, where `across` has moved already."""
+        b, w = self.w.b, self.w
+        value, waiting = b.general("value"), b.fresh_label("waiting")
+        self._next(self.fresh)
+        self._next(self.stale)
+        b.emit("mov", value, w.slot("lag"))
         b.emit("dec", value)
-        b.emit("mov", w.slot("run_lag"), value)
+        b.emit("mov", w.slot("lag"), value)
         b.emit("jump_not_negative", waiting)
-        b.emit("add", behind, w.geometry.vector_bytes)
+        b.emit("add", self.behind, self.vectors * w.geometry.vector_bytes)
         b.label(waiting)
 
-    def _count_down(self, w: Workspace, slot: str, value: Variable, top: str) -> None:
-        b = w.b
-        b.emit("mov", value, w.slot(slot))
-        b.emit("dec", value)
-        b.emit("mov", w.slot(slot), value)
-        b.emit("jump_nonzero", top)
-
-    def _rest(
-        self, w: Workspace, columns: Variable, behind: Variable, stale: Variable, ring: object, slot: int
-    ) -> None:
-        """The last columns, as many as the lag, or all where there were fewer."""
-        b, size = w.b, w.geometry.vector_bytes
-        most, to, old = b.general("most"), b.general("to"), b.vector("old")
-        b.emit("shr", columns, size.bit_length() - 1)
-        b.emit("mov", most, _LAG)
-        b.emit("min", columns, most)
-        top = b.fresh_label("rest")
+    def rest(self) -> None:
+        """What is still in the ring."""
+        b, w = self.w.b, self.w
+        left, skip, filled, top = b.general("left"), *(b.fresh_label(s) for s in ("skip", "filled", "rest"))
+        b.emit("mov", left, w.slot("lag"))  # positive where the run was shorter: so many were never filled
+        b.label(skip)
+        b.emit("cmp", left, 0)
+        b.emit("jump_less_equal", filled)
+        self._next(self.stale)
+        b.emit("dec", left)
+        b.emit("jump", skip)
+        b.label(filled)
         b.label(top)
-        b.emit("mov", stale, w.slot("run_at"))
-        b.emit("sub", stale, columns)
-        b.emit("and", stale, _RING - 1)
-        b.emit("imul", stale, stale, slot)
-        b.emit("lea", most, ring)
-        b.emit("add", stale, most)
-        b.emit("mov", to, behind)
-        for row in range(self.tile.rows):
-            b.emit("load", old, b.at(stale, row * size))
-            b.emit("store_stream", b.at(to), old)
-            if row + 1 < self.tile.rows:
-                b.emit("add", to, w.slot("y_row"))
-        b.emit("add", behind, size)
-        b.emit("dec", columns)
-        b.emit("jump_nonzero", top)
+        for row in range(self.rows):
+            to = b.general("to")
+            b.emit("mov", to, w.slot(f"result{row}"))
+            for v in range(self.vectors):
+                self._store_old(to, row, v)
+        self._next(self.stale)
+        b.emit("add", self.behind, self.vectors * w.geometry.vector_bytes)
+        b.emit("cmp", self.behind, self.across)
+        b.emit("jump_not_equal", top)
+
+    def _store_old(self, to: Variable, row: int, v: int) -> None:
+        b, old = self.w.b, self.w.b.vector("old")
+        b.emit("load", old, b.at(self.ring, self._place(row, v), index=self.stale))
+        place = b.at(to, v * self.w.geometry.vector_bytes, index=self.behind)
+        b.emit("store_stream", place, old)
+
+    def _place(self, row: int, v: int) -> int:
+        return (row * self.vectors + v) * self.w.geometry.vector_bytes
+
+    def _next(self, place: Variable) -> None:
+        self.w.b.emit("add", place, self.slot)
+        self.w.b.emit("and", place, self.size - 1)

@@ -34,12 +34,13 @@ class ConvTile:
     `direct`: the image is read where it is, else only from strips; padding reaches no further than into the
     first `edges[0]` and the last `edges[1]` vectors of a row. Of a direct tile with columns: `row_step`
     elements from what a result reads to what the next one reads, 1 or 2; the first `missing[0]` and the last
-    `missing[1]` image rows of a tile may not exist; `far_weights` weights are left in memory. `stream`:
-    results pass the caches; `lagging`: and are stored some blocks late (see lagging). `halves`: there are
-    blocks whose last vector is at most half full, and instructions for half vectors. `dense`: results of a
-    row lie side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own
-    rows, whose elements lie side by side: of each plane the place within a step, of `in_place_step`
-    elements; none: by way of tables.
+    `missing[1]` image rows of a tile may not exist; `far_weights` weights are left in memory; `rolling`:
+    bands are gone through from top to bottom, `rows` image rows at a time (see rolling). `stream`: results
+    pass the caches; `lagging`: and are stored some blocks late (see lagging). `halves`: there are blocks
+    whose last vector is at most half full, and instructions for half vectors. `dense`: results of a row lie
+    side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own rows, whose
+    elements lie side by side: of each plane the place within a step, of `in_place_step` elements; none: by
+    way of tables.
     """
 
     outputs: tuple[int, ...]
@@ -57,6 +58,7 @@ class ConvTile:
     missing: tuple[int, int] = (0, 0)
     far_weights: int = 0
     stream: bool = False
+    rolling: bool = False
     lagging: bool = False
     halves: bool = False
     dense: bool = True
@@ -84,9 +86,17 @@ class ConvTile:
             raise InputError(
                 "columns of the image itself are evenly apart", where="column_bytes", expected="above 0"
             )
-        if self.lagging and (self.vectors != (1,) or not self.kernel_columns or not self.stream):
+        if self.rolling and not (
+            self.kernel_columns and self.direct and self.row_stride == self.row_dilation == 1
+        ):
             raise InputError(
-                "only columns of one vector that pass the caches are stored late",
+                "only columns of the image itself, of rows that follow one another, are gone through",
+                where="rolling",
+                expected="False",
+            )
+        if self.lagging and not (self.rolling and self.stream):
+            raise InputError(
+                "only results of bands that pass the caches are stored late",
                 where="lagging",
                 expected="False",
             )
@@ -107,11 +117,6 @@ class ConvTile:
         """The number of a sort of block in the tables."""
         index = self.vectors.index(vectors)
         return 2 * len(self.vectors) + index if half and self.halves else 2 * index + edge
-
-    @property
-    def late_kind(self) -> int:
-        """The number of runs that are stored late, in the tables: the last one."""
-        return (3 if self.halves else 2) * len(self.vectors)
 
     def at_edge(self, vector: int, vectors: int) -> bool:
         """Whether padding may reach into that vector of a block at an edge."""

@@ -1,0 +1,87 @@
+"""Bands that are gone through from top to bottom (see kernels.convolution.rolling): tile, strips and bands.
+
+    one channel to one filter, 5 x 5     a vector at a time, 5 rows of sums under way, 25 weights held
+    the same, a column times a row       2 vectors at a time, 10 weights
+
+That is for kernels whose weights find registers, rows that follow one another, and images of some height: a
+band begins and ends with rows of which only a part is wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from regweave.convolution.choice import Choice, part_sizes, plane_elements, strip_limit
+from regweave.kernels.convolution import ConvTile, rolling_bytes
+from regweave.kernels.epilogue import Epilogue
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution, Elementwise
+
+#: Output rows at least; vectors of a block at most, and of a strip.
+_LEAST_ROWS, _MOST_VECTORS, _STRIP_VECTORS = 32, 2, 512
+#: Image rows of a group at most: a set of the first-level cache has 8 lines.
+_MOST_GROUP = 7
+#: The share of a filter's weights that may be left in memory.
+_MOST_FAR = 0.25
+#: Rows of a band at least; those from which on each thread gets two.
+_LEAST_BAND, _LONG_BAND = 16, 64
+#: Threads that there is memory for, however many there are.
+_SHARERS = 4
+
+
+def rolled_tile(
+    c: Convolution, machine: VectorMachine, epilogue: tuple[Elementwise, ...], *, separable: bool
+) -> ConvTile | None:
+    """The tile but for its edges and stores; None where rows cannot be taken so, or are few."""
+    height, width = c.vertical.kernel, c.horizontal.kernel
+    if (
+        c.group_channels > 1
+        or c.vertical.stride * c.vertical.dilation * c.horizontal.stride > 1
+        or height < 2
+        or c.vertical.outputs < _LEAST_ROWS
+        or not Epilogue(epilogue, by_vector=False).direct
+    ):
+        return None
+    weights = height + width if separable else height * width
+    room = len(machine.register_class("vector").registers) - (machine.mask_class == "vector")
+    room -= weights + 1 + separable + bool(epilogue)
+    vectors = min(_MOST_VECTORS, -(-c.horizontal.outputs // machine.lanes), max(1, room // height))
+    far = height * vectors - room + 1 if height * vectors > room else 0
+    if far > (0 if separable else weights * _MOST_FAR):
+        return None
+    return ConvTile(
+        outputs=(1,),
+        rows=height * max(1, _MOST_GROUP // height) if height < _MOST_GROUP else _MOST_GROUP,
+        vectors=(vectors,),
+        kernel_rows=height,
+        kernel_columns=width,
+        separable=separable,
+        column_bytes=4 * c.horizontal.dilation,
+        direct=True,
+        far_weights=far,
+        rolling=True,
+        epilogue=epilogue,
+    )
+
+
+def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, threads: int) -> Choice:
+    """The choice with that tile: strips as wide as there is memory for, bands for all threads."""
+    columns, lanes = c.horizontal.outputs, machine.lanes
+    vectors, limit = -(-columns // lanes), strip_limit(c) // max(threads, _SHARERS)
+    strips = -(-vectors // _STRIP_VECTORS)
+    while (strip := -(-vectors // strips) * lanes) > lanes and band_bytes(c, machine, strip) > limit:
+        strips += 1
+    widths = {min(strip, columns - at) for at in range(0, columns, strip)}
+    blocks = {size for width in widths for size, _ in part_sizes(-(-width // lanes), max(tile.vectors))}
+    tile = replace(tile, vectors=tuple(sorted(blocks, reverse=True)))
+    rows, units = c.vertical.outputs, c.batch * c.groups * -(-columns // strip)
+    bands = -(-2 * threads // units) if threads > 1 else 1
+    if rows < bands * _LONG_BAND:
+        bands = min(-(-threads // units), max(1, rows // _LEAST_BAND))
+    return Choice("none", tile, (1,) * c.group_filters, strip, -(-rows // bands))
+
+
+def band_bytes(c: Convolution, machine: VectorMachine, columns: int) -> int:
+    """Bytes of memory for a strip of that many columns."""
+    results = 4 * -(-columns // machine.lanes) * machine.lanes
+    return rolling_bytes(4 * plane_elements(c, machine, "none", columns), results, c.vertical.kernel)
