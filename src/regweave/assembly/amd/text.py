@@ -46,20 +46,24 @@ _SETTINGS = ("workgroup", "lds", "occupancy", "waits")
 
 @dataclass
 class _Reader:
-    """What has been read so far: settings until the first other line, then a kernel."""
+    """What has been read so far: a kernel, made anew by each setting, until the first other line fixes it."""
 
     machine: GcnMachine
-    name: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     kernel: Kernel | None = None
+    fixed: bool = False
     unknown: dict[str, Variable] = field(default_factory=dict)
 
+    def set(self, name: str, value: Any) -> None:
+        """One more setting; the kernel refuses it here, so that the error names its line."""
+        self.settings[name] = value
+        self.kernel = Kernel(self.machine, **self.settings)
+
     def begun(self) -> Kernel:
-        """The kernel, made when the first line that is no setting asks for it."""
-        if self.name is None:
-            raise AssemblyError("the first line does not name the kernel", expected="kernel NAME")
+        """The kernel, no longer to be set."""
         if self.kernel is None:
-            self.kernel = Kernel(self.machine, name=self.name, **self.settings)
+            raise AssemblyError("the first line does not name the kernel", expected="kernel NAME")
+        self.fixed = True
         return self.kernel
 
 
@@ -76,10 +80,10 @@ def _read(reader: _Reader, line: str) -> None:
     """One line."""
     word, _, rest = line.partition(" ")
     rest = rest.strip()
-    if reader.name is None or word == "kernel":
-        if word != "kernel" or reader.name is not None or not rest:
+    if reader.kernel is None or word == "kernel":
+        if word != "kernel" or reader.kernel is not None or not rest:
             raise AssemblyError("a text begins with one kernel's name", expected="kernel NAME")
-        reader.name = rest
+        reader.set("name", rest)
         return
     if word in _SETTINGS:
         _set(reader, word, rest)
@@ -105,10 +109,10 @@ def _read(reader: _Reader, line: str) -> None:
 
 
 def _set(reader: _Reader, word: str, rest: str) -> None:
-    if reader.kernel is not None:
+    if reader.fixed:
         raise AssemblyError(f"{word!r} stands behind the first declaration", fix="move it to the top")
     if word == "waits":
-        reader.settings["waits"] = rest
+        reader.set("waits", rest)
         return
     numbers = rest.split()
     if not all(number.isdecimal() and number.isascii() for number in numbers) or len(numbers) not in (
@@ -119,9 +123,9 @@ def _set(reader: _Reader, word: str, rest: str) -> None:
         )
     values = [int(number) for number in numbers]
     if word == "workgroup":
-        reader.settings["workgroup"] = (*values, 1, 1)[:3]
+        reader.set("workgroup", (*values, 1, 1)[:3])
     else:
-        reader.settings["lds_bytes" if word == "lds" else word] = values[0]
+        reader.set("lds_bytes" if word == "lds" else word, values[0])
 
 
 def _argument(kernel: Kernel, rest: str) -> None:
