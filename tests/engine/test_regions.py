@@ -83,6 +83,14 @@ def mixer(*outputs: str, channels: int = 6) -> onnx.ModelProto:
     return m.model(["y", *outputs])
 
 
+def spread() -> onnx.ModelProto:
+    """A convolution and a product whose channels become squares of pixels."""
+    m = Images(channels=5, size=("height", "width"))
+    deep = m.conv(m.conv("x", "a", 5, 7, 3), "deep", 7, 12, 3)
+    m.node("DepthToSpace", [deep], "y", blocksize=2, mode="CRD")
+    return m.model(["y"])
+
+
 def random_region(seed: int) -> tuple[onnx.ModelProto, int]:
     """Branches of random members that keep the size, joined; a last convolution of any kind."""
     random = np.random.default_rng(seed)
@@ -173,7 +181,7 @@ def test_many_random_regions(start, run):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [stem, pyramid, nested], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [stem, pyramid, nested, spread], ids=lambda make: make.__name__)
 def test_the_results_are_onnxruntime_s_at_any_size(make, threads, run):
     proto = make()
     session = opened(proto, threads)
@@ -205,6 +213,12 @@ def test_products_gates_and_residuals_in_a_region(threads, run):
 def test_the_truth_of_some_rows_is_that_of_all(run):
     """In float64, row by row from what these rows need, against the whole model."""
     _, piece = all_in_one(12, 9)
+    _, [apart] = regions_of(spread(), height=6, width=5)
+    image_of_apart = image(2, 5, 6, 5)
+    truth = Truth(apart.region, {"x": image_of_apart})
+    found = np.concatenate([truth.rows("y", line, line + 1) for line in range(12)], axis=2)
+    [expected] = run(spread(), {"x": image_of_apart})
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     x = image(2, 6, 12, 9)
     [expected, gate] = run(mixer("gate"), {"x": x})
     truth = Truth(piece.region, {"x": x, "gate": gate})

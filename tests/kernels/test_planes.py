@@ -10,7 +10,7 @@ import pytest
 from regweave.devices import cpu
 from regweave.kernels.planes import PlaneArguments, can_run, plane_kernel
 from regweave.machines.x86 import AVX2, AVX512, supports
-from regweave.operators import Largest, Repeat
+from regweave.operators import Largest, PixelShuffle, Repeat
 
 MACHINES = [machine for machine in (AVX512, AVX2) if supports(machine)]
 pytestmark = pytest.mark.skipif(not MACHINES, reason="this processor runs no native kernels")
@@ -19,12 +19,13 @@ pytestmark = pytest.mark.skipif(not MACHINES, reason="this processor runs no nat
 def run(work, machine, x: np.ndarray, parts: int = 1) -> np.ndarray:
     """The kernel on an image whose planes have room between them; what is in the room must stay."""
     batch, planes, height, width = x.shape
+    made = planes // work.side**2 if isinstance(work, PixelShuffle) else planes
     rows, columns = work.size(height, width)
-    y = np.full((batch, planes + 1, max(rows, 0) * max(columns, 0) + 5), 7, np.float32)
+    y = np.full((batch, made + 1, max(rows, 0) * max(columns, 0) + 5), 7, np.float32)
     room = np.full((batch, planes, height * width + 3), np.nan, np.float32)
     room[:, :, : height * width] = x.reshape(batch, planes, -1)
     arguments = PlaneArguments(
-        room.ctypes.data, y.ctypes.data, batch, planes, height, width,
+        room.ctypes.data, y.ctypes.data, batch, made, height, width,
         room.strides[1], y.strides[1], room.strides[0], y.strides[0], parts,
     )  # fmt: skip
     kernel = cpu.load(plane_kernel(work, machine))
@@ -32,9 +33,9 @@ def run(work, machine, x: np.ndarray, parts: int = 1) -> np.ndarray:
     for part in range(parts):
         call(ctypes.addressof(arguments), part)
     count = max(rows, 0) * max(columns, 0)
-    assert (y[:, planes] == 7).all()
+    assert (y[:, made] == 7).all()
     assert (y[:, :, count:] == 7).all()
-    return y[:, :planes, :count].reshape(batch, planes, max(rows, 0), max(columns, 0))
+    return y[:, :made, :count].reshape(batch, made, max(rows, 0), max(columns, 0))
 
 
 def image(*shape: int) -> np.ndarray:
@@ -51,6 +52,23 @@ def test_every_pixel_is_repeated(machine, factors):
         np.testing.assert_array_equal(work.reference(x)[..., 0, 0], x[..., 0, 0])
         for parts in (1, 2, 3):
             np.testing.assert_array_equal(run(work, machine, x, parts), work.reference(x))
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+@pytest.mark.parametrize("side", [1, 2, 4])
+def test_pixels_of_several_planes_move_apart(machine, side):
+    work = PixelShuffle(side)
+    assert can_run(work, machine)
+    assert not can_run(PixelShuffle(3), machine)
+    for channels, height, width in ((3, 5, 7), (1, 1, 1), (2, 2, 16), (1, 3, 33), (1, 4, 64)):
+        x = image(2, channels * side * side, height, width)
+        x[0, 0, 0, 0] = np.nan  # none of its neighbours becomes one
+        expected = work.reference(x)
+        assert expected.shape == (2, channels, *work.size(height, width))
+        for column in range(side):
+            np.testing.assert_array_equal(expected[:, 0, 0, column::side], x[:, column, 0])
+        for parts in (1, 2):
+            np.testing.assert_array_equal(run(work, machine, x, parts), expected)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)

@@ -26,7 +26,7 @@ from regweave.graphs.bands import (
     vertical,
 )
 from regweave.graphs.members import JOIN, Spot, placed
-from regweave.operators import Largest, Repeat
+from regweave.operators import Largest, PlaneWork, Repeat
 
 if TYPE_CHECKING:
     from regweave.engine.regional import Plan
@@ -35,7 +35,7 @@ BAND_BYTES = 3 << 20
 """What the windows of a region may take: more than a core's own cache, since very low bands cost more than
 that gains (a stem of 6 convolutions at 640 x 640: 14.2 ms as a whole, 13.0 in bands of 4 rows, 12.3 of 8)."""
 
-BAND_ROWS = (4, 8, 16, 32)
+BAND_ROWS = (4, 8, 16, 32, 64, 128)
 """Of a region's result, as its windows allow: the tiles of convolutions are whole powers of two."""
 
 MOST_STEPS = 4096
@@ -124,9 +124,7 @@ class Banded:
         shape = (1, channels, slide.last - slide.first, width)
         return self._planes(Repeat(), shape, (x, pitch), (Place(WORK_PLACE, base), pitch))
 
-    def _planes(
-        self, work: Repeat | Largest, shape: Shape, x: tuple[Place, int], y: tuple[Place, int]
-    ) -> Step:
+    def _planes(self, work: PlaneWork, shape: Shape, x: tuple[Place, int], y: tuple[Place, int]) -> Step:
         layers = self.plan.layers
         return planes_step(work, shape, (*x, 0), (*y, 0), layers.machine, layers.threads)
 
@@ -159,7 +157,7 @@ class Banded:
             top, left, _, right = operation.pads
             above, below = max(0, top - work.first), work.last - top + operation.kernel[0] - 1 - height
             operation = Largest(operation.kernel, (above, left, max(0, below), right))
-        assert isinstance(operation, (Repeat, Largest)), "a member is one of these"
+        assert isinstance(operation, PlaneWork), "a member is one of these"
         return [self._planes(operation, (1, channels, high - low, width), x, y)]
 
     def _dense(self, work: Work) -> DenseConvolution:

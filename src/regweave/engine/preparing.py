@@ -17,7 +17,7 @@ from regweave.devices.onnxruntime.sized import Field
 from regweave.graphs import Piece
 from regweave.kernels.planes import PlaneArguments, plane_kernel
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Largest, Repeat
+from regweave.operators import PixelShuffle, PlaneWork
 
 Shape = tuple[int, ...]
 
@@ -50,7 +50,7 @@ def convolution_layer(
 
 
 def planes_step(
-    work: Repeat | Largest,
+    work: PlaneWork,
     shape: Shape,
     x: tuple[Place, int, int],
     y: tuple[Place, int, int],
@@ -60,6 +60,8 @@ def planes_step(
     """Work on the planes of images of that shape; x and y are places, and the bytes from one plane and one
     image to the next."""
     batch, planes, rows, columns = shape
+    if isinstance(work, PixelShuffle):
+        planes //= work.side**2
     parts = max(1, min(threads, planes))
     arguments = PlaneArguments(
         batch=batch, planes=planes, rows=rows, columns=columns, parts=parts,
@@ -129,5 +131,5 @@ def convolution_step(
 
 
 @lru_cache(maxsize=32)
-def _loaded(work: Repeat | Largest, machine: VectorMachine) -> cpu.Function:
+def _loaded(work: PlaneWork, machine: VectorMachine) -> cpu.Function:
     return cpu.load_made(lambda: plane_kernel(work, machine), repr(work), machine)

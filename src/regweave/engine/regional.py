@@ -33,7 +33,7 @@ from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.planes import can_run
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Largest, Repeat
+from regweave.operators import PlaneWork, Repeat
 
 
 def convolution_operator(piece: Piece, layer: Conv2d, machine: VectorMachine, threads: int) -> SizedOperator:
@@ -61,7 +61,7 @@ def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> Sized
     region = piece.region
     assert region is not None, "the caller asks for regions only"
     for member in region.members:
-        if isinstance(member.work, (Repeat, Largest)) and not can_run(member.work, machine):
+        if isinstance(member.work, PlaneWork) and not can_run(member.work, machine):
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
     layers = Layers(region, machine, threads)
 
@@ -99,7 +99,7 @@ class Plan:
         return Prepared(out_shape, tuple(steps), self.start + size)
 
     def _steps(self, member: Member) -> list[Step]:
-        if isinstance(member.work, (Repeat, Largest)):
+        if isinstance(member.work, PlaneWork):
             source = member.inputs[0]
             return [self._planes(member.work, source, self._plane(member.output))]
         if member.work == JOIN:
@@ -143,7 +143,7 @@ class Plan:
         place, image = self._place(tensor) if spot is None else self._spot(spot)
         return place, 4 * prod(self.shapes[tensor][2:]), image
 
-    def _planes(self, work: Repeat | Largest, source: str, to: tuple[Place, int, int]) -> Step:
+    def _planes(self, work: PlaneWork, source: str, to: tuple[Place, int, int]) -> Step:
         y = to[0], 4 * prod(work.size(*self.shapes[source][2:])), to[2]
         layers = self.layers
         return planes_step(work, self.shapes[source], self._plane(source), y, layers.machine, layers.threads)

@@ -15,7 +15,7 @@ import numpy as np
 from regweave.graphs import Piece
 from regweave.graphs.bands import is_convolution, rows_read, vertical
 from regweave.graphs.members import JOIN, Member, Region
-from regweave.operators import Largest, Repeat
+from regweave.operators import Largest, PixelShuffle, Repeat
 
 
 class Truth:
@@ -42,7 +42,7 @@ class Truth:
             return np.concatenate([self.rows(name, first, last) for name in member.inputs], axis=1)
         low, high = rows_read(member, self._shapes[source], first, last)
         x = self.rows(source, low, high)
-        if isinstance(work, Repeat):
+        if isinstance(work, (Repeat, PixelShuffle)):
             start = first - low * work.vertical
             return work.reference(x)[:, :, start : start + last - first]
         if isinstance(work, Largest):

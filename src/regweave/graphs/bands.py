@@ -22,7 +22,7 @@ from math import prod
 
 from regweave.graphs.members import Member, Region, Shape, Spot
 from regweave.graphs.pieces import Piece
-from regweave.operators import Axis, Largest, Repeat
+from regweave.operators import Axis, Largest, PixelShuffle, Repeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,9 @@ def vertical(member: Member, shape: Shape) -> Axis:
     """The rows' direction of a convolution on an image of that shape."""
     assert isinstance(member.work, Piece), "the caller asks for convolutions only"
     assert member.work.window is not None, "the piece of a convolution has one"
-    return member.work.window.convolution(shape).vertical
+    if shape not in member.axes:
+        member.axes[shape] = member.work.window.convolution(shape).vertical
+    return member.axes[shape]
 
 
 def is_convolution(member: Member) -> bool:
@@ -77,7 +79,7 @@ def is_convolution(member: Member) -> bool:
 
 def rows_read(member: Member, shape: Shape, first: int, last: int) -> tuple[int, int]:
     """The rows of an input of that shape that rows [first, last) of the result are made of."""
-    if isinstance(member.work, Repeat):
+    if isinstance(member.work, (Repeat, PixelShuffle)):
         return first // member.work.vertical, -(-last // member.work.vertical)
     if isinstance(member.work, Largest):
         low, high = first - member.work.pads[0], last - 1 - member.work.pads[0] + member.work.kernel[0]
@@ -123,7 +125,7 @@ def band_by_band(
         ends[region.output] = min(row + rows, height[region.output])
         for member in reversed(region.members):
             name = member.output
-            if isinstance(member.work, Repeat):
+            if isinstance(member.work, (Repeat, PixelShuffle)):
                 ends[name] = min(height[name], -(-ends[name] // member.work.vertical) * member.work.vertical)
             if ends[name] > done[name]:
                 for source in member.images:

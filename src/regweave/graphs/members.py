@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Final
 
 from regweave.errors import InputError
-from regweave.operators import Largest, Repeat
+from regweave.operators import Axis, PixelShuffle, PlaneWork
 
 if TYPE_CHECKING:
     from regweave.graphs.pieces import Piece
@@ -30,8 +31,13 @@ class Member:
     nodes: tuple[str, ...]
     inputs: tuple[str, ...]
     output: str
-    work: Piece | Repeat | Largest | str
+    work: Piece | PlaneWork | str
     gates: frozenset[str] = frozenset()
+
+    @cached_property
+    def axes(self) -> dict[Shape, Axis]:
+        """The rows' direction of a convolution, for the shapes of its image that were asked for."""
+        return {}
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -41,7 +47,9 @@ class Member:
     def shape(self, shapes: Sequence[Shape]) -> Shape:
         """The shape of the result for those of the inputs. Errors: InputError where they do not meet."""
         batch, channels, height, width = shapes[0]
-        if isinstance(self.work, (Repeat, Largest)):
+        if isinstance(self.work, PixelShuffle):
+            channels //= self.work.side**2
+        if isinstance(self.work, PlaneWork):
             return (batch, channels, *self.work.size(height, width))
         if self.work == JOIN:
             if any((b, h, w) != (batch, height, width) for b, _, h, w in shapes):

@@ -8,7 +8,7 @@
 A region keeps its images plain and has one plan for its memory: what is joined is written side by side from
 the start, so a Concat costs nothing, and nothing between its parts is converted or copied. It grows backwards
 from what ends it as long as nothing outside reads what it takes in; the last thing in it is a convolution, a
-product or a run of element-wise work.
+product, a run of element-wise work, or pixels that move apart behind one.
 
 Where a convolution reads another one, both must be worth it for their own sake, or the first one reads an
 input of the model, which is plain as well. Over images that do not fit a core's own cache it grows in any
@@ -30,7 +30,7 @@ from regweave.graphs.members import JOIN, Member, Region
 from regweave.graphs.model import Model
 from regweave.graphs.pieces import Piece
 from regweave.graphs.products import DEFAULT_DOMAINS
-from regweave.operators import Largest, Repeat
+from regweave.operators import Largest, PixelShuffle, PlaneWork
 
 _RANK = 4
 
@@ -38,7 +38,7 @@ _RANK = 4
 def find_regions(
     model: Model, pieces: Iterable[Piece], others: Iterable[Piece], most_inputs: int, large: int = 1 << 20
 ) -> tuple[Piece, ...]:
-    """Regions of these pieces and the Concat, MaxPool and Resize nodes around them, as pieces.
+    """Regions of these pieces and the Concat, MaxPool, Resize and DepthToSpace nodes around them, as pieces.
 
     `others` only end a region, start the model, or make or enlarge to an image of `large` bytes or more. Each
     region reads at most `most_inputs` tensors and holds one of `pieces`.
@@ -47,7 +47,7 @@ def find_regions(
     found: list[Piece] = []
     taken: set[Member] = set()
     for member in reversed(ground.members):
-        if isinstance(member.work, Piece) and member not in taken:
+        if isinstance(member.work, (Piece, PixelShuffle)) and member not in taken:
             region = ground.grown(member, taken)
             if region is not None and len(region.inputs) <= most_inputs:
                 taken.update(region.members)
@@ -70,7 +70,7 @@ def _piece(model: Model, region: Region) -> Piece:
         output=region.output,
         order="pixels",
         channel_axis=1,
-        widths=(region.channels[0], _number(model.symbols[region.output][1])),
+        widths=(region.channels[0], _channels_out(model, region.members[-1])),
         input_shape=model.shapes.get(source),
         output_dims=None,
         region=region,
@@ -80,6 +80,12 @@ def _piece(model: Model, region: Region) -> Piece:
 def alone(piece: Piece) -> Region:
     """A region of nothing but a convolution."""
     return Region((_member(piece),), (piece.input,), piece.output, piece.widths[:1])
+
+
+def _channels_out(model: Model, member: Member) -> int:
+    if isinstance(member.work, PixelShuffle):
+        return _number(model.symbols[member.inputs[0]][1]) // member.work.side**2
+    return _number(model.symbols[member.output][1])
 
 
 def _number(dim: Dim) -> int:
@@ -180,12 +186,18 @@ def _between(model: Model, node: onnx.NodeProto) -> Member | None:
         return (
             Member((node.name,), images, output, JOIN) if joins and _images(model, *images, output) else None
         )
-    work: Repeat | Largest | None = None
+    work: PlaneWork | None = None
     if node.op_type == "Resize" and len(node.input) == 3 and node.input[2] in model.constants:
         work = repetition(node, np.asarray(model.constants.value(node.input[2])))
     elif node.op_type == "MaxPool":
         work = _largest(node)
-    if work is None or not _images(model, node.input[0], output):
+    elif node.op_type == "DepthToSpace" and attribute(node, "mode") == "CRD":
+        work = PixelShuffle(attribute(node, "blocksize"))
+    if work is None or not _images(model, node.input[0]):
+        return None
+    # what pixels of a square become has symbols of its own
+    known = isinstance(work, PixelShuffle) and model.is_float32(output)
+    if not known and not _images(model, output):
         return None
     return Member((node.name,), (node.input[0],), output, work)
 

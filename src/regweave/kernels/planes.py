@@ -1,4 +1,5 @@
-"""Between the convolutions of a region, plane by plane: nearest neighbours, the largest of a window.
+"""Between the convolutions of a region, plane by plane: nearest neighbours, the largest of a window, pixels
+of several planes side by side.
 
     repeat (2, 2)     a b      a a b b        largest of 2x2, padded     a b c      . . .
                       c d  ->  a a b b        on the right and below     d e f  ->  e f f
@@ -24,7 +25,7 @@ import numpy as np
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Largest, Repeat
+from regweave.operators import Largest, PixelShuffle, PlaneWork, Repeat
 
 MOST_KERNEL_ROWS = 3
 """Rows of a window: each has its address in a register."""
@@ -43,27 +44,32 @@ class PlaneArguments(ctypes.Structure):
     )  # fmt: skip
 
 
-def can_run(work: Repeat | Largest, machine: VectorMachine) -> bool:
+def can_run(work: PlaneWork, machine: VectorMachine) -> bool:
     """Whether there is a kernel: vectors that hold whole repetitions, windows of few rows, each with a pixel
     of the image in it."""
     if isinstance(work, Repeat):
         return work.vertical >= 1 and work.horizontal >= 1 and machine.lanes % work.horizontal == 0
+    if isinstance(work, PixelShuffle):
+        return work.side in (1, 2, 4)
     (height, width), (top, left, bottom, right) = work.kernel, work.pads
     few = 1 <= height <= MOST_KERNEL_ROWS and 1 <= width <= MOST_KERNEL_COLUMNS
     return few and min(work.pads) >= 0 and max(top, bottom) < height and max(left, right) < width
 
 
-def plane_kernel(work: Repeat | Largest, machine: VectorMachine) -> Listing:
+def plane_kernel(work: PlaneWork, machine: VectorMachine) -> Listing:
     """The kernel `void f(const PlaneArguments *, size_t part)`."""
     assert can_run(work, machine), "the engine asks first"
+    if isinstance(work, PixelShuffle):
+        return _Shuffling(work, machine).write()
     return _Repeating(work, machine).write() if isinstance(work, Repeat) else _Windows(work, machine).write()
 
 
 class _Planes(ABC):
     """The loops over images and planes; `source` and `to` are the plane's addresses."""
 
-    def __init__(self, machine: VectorMachine, name: str) -> None:
-        self.machine, self.size = machine, machine.vector_bytes
+    def __init__(self, machine: VectorMachine, name: str, sources: int = 1) -> None:
+        """`sources`: planes that one plane of the result is made of."""
+        self.machine, self.size, self.sources = machine, machine.vector_bytes, sources
         self.b = b = Builder(machine, name=name, arguments=("args", "part"))
         self.source, self.to = b.general("source"), b.general("to")
 
@@ -99,9 +105,17 @@ class _Planes(ABC):
                     for index, pitch in ((image, f"{base}_image"), (plane, f"{base}_plane")):
                         b.emit("mov", step, index)
                         b.emit("imul", step, self.field(pitch))
+                        if pitch == "x_plane":
+                            b.emit("imul", step, step, self.sources)
                         b.emit("add", pointer, step)
                 self.plane()
         return b.finish()
+
+    def _mask(self, count: int | Variable) -> Variable:
+        number, mask = self.b.general("count"), self.b.mask("lanes")
+        self.b.emit("mov", number, count)
+        self.b.emit("mask_from_count", mask, number)
+        return mask
 
     @abstractmethod
     def plane(self) -> None:
@@ -130,12 +144,6 @@ class _Repeating(_Planes):
             lanes = np.arange(machine.lanes, dtype=np.int32) // work.horizontal
             b.emit("load", self.index, b.data(lanes.tobytes()))
             self.some = self._mask(self.taken // 4)
-
-    def _mask(self, count: int | Variable) -> Variable:
-        number, mask = self.b.general("count"), self.b.mask("lanes")
-        self.b.emit("mov", number, count)
-        self.b.emit("mask_from_count", mask, number)
-        return mask
 
     def plane(self) -> None:
         b, work = self.b, self.work
@@ -185,6 +193,86 @@ class _Repeating(_Planes):
                 b.emit("store_masked", b.at(to), value, given)
             if index + 1 < self.work.vertical:
                 b.emit("add", to, width)
+
+
+class _Shuffling(_Planes):
+    """Vectors of neighbouring planes, one of each, become as many vectors of a row: pixels move to where they
+    belong, those of the other planes are masked away."""
+
+    def __init__(self, work: PixelShuffle, machine: VectorMachine) -> None:
+        super().__init__(machine, "rw_shuffle", work.side**2)
+        self.side, b = work.side, self.b
+        self.lines = [b.general(f"line{column}") for column in range(self.side)]
+        lanes = np.arange(machine.lanes, dtype=np.int32)
+        self.indices = [b.vector(f"index{part}") for part in range(self.side)]
+        for part, index in enumerate(self.indices):
+            b.emit("load", index, b.data(((part * machine.lanes + lanes) // self.side).tobytes()))
+        self.own = [
+            b.data(np.where(lanes % self.side == column, -1, 0).astype(np.int32).tobytes())
+            for column in range(self.side)
+        ]
+
+    def plane(self) -> None:
+        b = self.b
+        row, at, bound = b.general("row"), b.general("at"), b.general("bound")
+        b.emit("zero", row)
+        with self._loop(row, self.field("rows"), "row"):
+            for index in range(self.side):
+                for column, line in enumerate(self.lines):
+                    b.emit("mov", line, self.field("x_plane"))
+                    b.emit("imul", line, line, index * self.side + column)
+                    b.emit("add", line, self.source)
+                b.emit("zero", at)
+                b.emit("mov", bound, self.field("columns"))
+                b.emit("sub", bound, self.machine.lanes - 1)
+                with self._loop(at, bound, "vector", self.machine.lanes):
+                    self._vectors(at, None)
+                whole, rest = b.fresh_label("whole"), b.general("rest")
+                b.emit("mov", rest, self.field("columns"))
+                b.emit("sub", rest, at)
+                b.emit("jump_less_equal", whole)
+                self._vectors(at, rest)
+                b.label(whole)
+            b.emit("mov", bound, self.field("columns"))
+            b.emit("shl", bound, 2)
+            b.emit("add", self.source, bound)
+
+    def _vectors(self, at: Variable, rest: Variable | None) -> None:
+        """A vector of each plane from column `at`, of which `rest` exist, as part of a row."""
+        b, lanes = self.b, self.machine.lanes
+        taken = None if rest is None else self._mask(rest)
+        values = []
+        for line in self.lines:
+            values.append(b.vector("value"))
+            where = b.at(line, index=at, scale=4)
+            if taken is None:
+                b.emit("load", values[-1], where)
+            else:
+                b.emit("load_masked", values[-1], where, taken)
+        for part, index in enumerate(self.indices):
+            result = None
+            for value, own in zip(values, self.own, strict=True):
+                moved = b.vector("moved")
+                b.emit("permute", moved, index, value)
+                b.emit("and", moved, moved, own)
+                if result is not None:
+                    b.emit("or", moved, moved, result)
+                result = moved
+            assert result is not None, "there is at least one plane"
+            if rest is None:
+                b.emit("store", b.at(self.to), result)
+                b.emit("add", self.to, self.size)
+                continue
+            count, limit = b.general("count"), b.general("limit")
+            b.emit("imul", count, rest, self.side)
+            b.emit("sub", count, part * lanes)
+            b.emit("zero", limit)
+            b.emit("max", count, limit)
+            b.emit("mov", limit, lanes)
+            b.emit("min", count, limit)
+            b.emit("store_masked", b.at(self.to), result, self._mask(count))
+            b.emit("shl", count, 2)
+            b.emit("add", self.to, count)
 
 
 class _Windows(_Planes):

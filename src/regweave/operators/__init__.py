@@ -26,7 +26,7 @@ from regweave.operators.stage import Order, Signature, Stage
 
 if TYPE_CHECKING:
     from regweave.operators.convolution import Axis, Convolution, convolution_of
-    from regweave.operators.planes import Largest, Repeat
+    from regweave.operators.planes import Largest, PixelShuffle, PlaneWork, Repeat
     from regweave.operators.run import ElementwiseRun, RunSignature
 
 __all__ = [
@@ -48,6 +48,8 @@ __all__ = [
     "MulScalar",
     "Operand",
     "Order",
+    "PixelShuffle",
+    "PlaneWork",
     "Relu",
     "Repeat",
     "RunSignature",
@@ -67,6 +69,6 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     convolution=("Axis", "Convolution", "convolution_of"),
-    planes=("Largest", "Repeat"),
+    planes=("Largest", "PixelShuffle", "PlaneWork", "Repeat"),
     run=("ElementwiseRun", "RunSignature"),
 )

@@ -1,4 +1,4 @@
-"""Work on the planes of an image, with nothing between channels: enlarging, the largest of a window."""
+"""Work on the planes of an image, without arithmetic between channels: enlarging, the largest of a window."""
 
 from __future__ import annotations
 
@@ -24,6 +24,28 @@ class Repeat:
 
 
 @frozen
+class PixelShuffle:
+    """`side` x `side` channels become the pixels of a square: DepthToSpace, pixels innermost (CRD)."""
+
+    side: int
+
+    @property
+    def vertical(self) -> int:
+        """Rows of the result for each of the image."""
+        return self.side
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        return height * self.side, width * self.side
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The result for images [batch, channels * side * side, height, width]."""
+        batch, channels, height, width = x.shape
+        apart = x.reshape(batch, -1, self.side, self.side, height, width).transpose(0, 1, 4, 2, 5, 3)
+        return apart.reshape(batch, channels // self.side**2, *self.size(height, width))
+
+
+@frozen
 class Largest:
     """The maximum of a window of `kernel` rows and columns at stride 1.
 
@@ -44,3 +66,7 @@ class Largest:
         around = (*((0, 0),) * (x.ndim - 2), (top, bottom), (left, right))
         padded = np.pad(x, around, constant_values=-np.inf)
         return np.lib.stride_tricks.sliding_window_view(padded, self.kernel, axis=(-2, -1)).max(axis=(-2, -1))
+
+
+PlaneWork = Repeat | Largest | PixelShuffle
+"""All of these."""
