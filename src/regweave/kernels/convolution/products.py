@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.convolution.arguments import BlockEntry
+from regweave.kernels.convolution.pieces import in_pieces
 from regweave.kernels.convolution.results import fetch_results, mask_bytes, store_results
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import transform_back
@@ -62,7 +63,18 @@ class Products:
             b.emit("mov", r.pitch, w.slot("pitch"))
         if self._masked:
             b.emit("mov", r.left, w.field("tap_masks"))
-        b.emit("mov", r.steps, w.field("tap_count"))
+        if self.tile.transform is None:
+            b.emit("mov", r.steps, w.field("tap_count"))
+            self._taps(w, acc)
+        else:
+            in_pieces(w, acc.values(), lambda: self._taps(w, acc))
+            acc = transform_back(w, self.tile.transform, acc)
+        store_results(w, self.tile, acc, self.edge)
+        b.emit("ret")
+
+    def _taps(self, w: Workspace, acc: Results) -> None:
+        """The next `steps` taps."""
+        b, r = w.b, w.r
         top = b.fresh_label("tap")
         b.emit("align", 32)
         b.label(top)
@@ -71,10 +83,6 @@ class Products:
         b.emit("add", r.walk, 4 * self.outputs * self.tile.kernel_rows)
         b.emit("dec", r.steps)
         b.emit("jump_nonzero", top)
-        if self.tile.transform is not None:
-            acc = transform_back(w, self.tile.transform, acc)
-        store_results(w, self.tile, acc, self.edge)
-        b.emit("ret")
 
     def _start(self, w: Workspace) -> Results:
         """Every result = its filter's bias; those of a transform get it on the way back."""
