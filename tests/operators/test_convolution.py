@@ -34,6 +34,25 @@ def test_an_axis_agrees_with_its_places(axis):
     assert axis.overlap == len(neighbours[0] & neighbours[1])
 
 
+@given(axes, st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_band_of_an_axis_reads_the_same_places(axis, data):
+    if axis.outputs < 1:
+        return
+    first = data.draw(st.integers(0, axis.outputs - 1))
+    stop = data.draw(st.integers(first + 1, axis.outputs))
+    band, places = axis.band(first, stop)
+    assert band.outputs == stop - first
+    assert len(places) in (0, band.size)
+    for output in range(first, stop):
+        for tap in range(axis.kernel):
+            there, here = axis.place(output, tap), band.place(output - first, tap)
+            if 0 <= there < axis.size:
+                assert here == there - places.start
+            else:  # padding, or the one place that holds zeros
+                assert not 0 <= here < len(places)
+
+
 def written_out(c, image, weights, bias):
     """One sum after another, with zeros around the image."""
     top, left, bottom, right = c.pads

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from regweave.operators import Axis, Convolution
+from regweave.operators import Convolution
 
 #: Bytes of a band in float32, image and result together; a single row of results may take more.
 _BAND_BYTES = 1 << 20
@@ -30,7 +30,7 @@ def convolve_halves(c: Convolution, x: np.ndarray, y: np.ndarray, compute: Compu
     for image, result in zip(x, y, strict=True):
         for first in range(0, c.vertical.outputs, rows):
             stop = min(first + rows, c.vertical.outputs)
-            axis, lines = band_axis(c.vertical, first, stop)
+            axis, lines = c.vertical.band(first, stop)
             wide = np.zeros((1, c.channels, axis.size, c.horizontal.size), np.float32)
             wide[0, :, : len(lines)] = image[:, lines.start : lines.stop]
             sums = np.empty((1, c.filters, stop - first, c.horizontal.outputs), np.float32)
@@ -44,16 +44,3 @@ def band_rows(c: Convolution) -> int:
     row = 4 * (c.channels * c.horizontal.size * c.vertical.stride + c.filters * c.horizontal.outputs)
     rows = max(1, _BAND_BYTES // row)
     return rows // _ROWS * _ROWS or rows
-
-
-def band_axis(axis: Axis, first: int, stop: int) -> tuple[Axis, range]:
-    """The axis whose outputs are `first` .. `stop - 1` of `axis`, and the places that it reads.
-
-    Where they read nothing but padding, the axis has one place, which must hold zeros.
-    """
-    start = axis.place(first, 0)
-    end = axis.place(stop - 1, 0) + axis.span
-    low, high = max(0, start), min(axis.size, end)
-    if low >= high:
-        return replace(axis, size=1, before=0, after=end - start - 1), range(0)
-    return replace(axis, size=high - low, before=low - start, after=end - high), range(low, high)

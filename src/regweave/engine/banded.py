@@ -164,11 +164,8 @@ class Banded:
         """The convolution of the rows that a work makes; the same one wherever these are as many."""
         member, shapes = work.member, self.plan.shapes
         source = member.inputs[0]
-        axis = vertical(member, shapes[source])
-        low, high = rows_read(member, shapes[source], work.first, work.last)
-        above = max(0, -axis.place(work.first, 0))
-        below = max(0, axis.place(work.last - 1, 0) + axis.span - shapes[source][2])
-        key = member.output, high - low, above, below
+        axis, _ = vertical(member, shapes[source]).band(work.first, work.last)
+        key = member.output, axis.size, axis.before, axis.after
         if key not in self.dense:
             assert isinstance(member.work, Piece), "the caller asks for convolutions only"
             strides = []
@@ -177,7 +174,7 @@ class Banded:
                 spot = self.plan.where.get(name)
                 pitch = plane if spot is None else self.pitch.get(spot.root, plane)
                 strides.append((shapes[name][1] * pitch, pitch, 4 * width, 4))
-            layer = self.plan.layer(member, above, below)
-            shape = (1, shapes[source][1], high - low, shapes[source][3])
+            layer = self.plan.layer(member, axis.before, axis.after)
+            shape = (1, shapes[source][1], axis.size, shapes[source][3])
             self.dense[key] = layer.dense(shape, *strides)
         return self.dense[key]

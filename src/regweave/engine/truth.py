@@ -52,7 +52,7 @@ class Truth:
             return Largest(work.kernel, (above, left, below, right)).reference(x)
         assert isinstance(work, Piece), "a member is one of these"
         if is_convolution(member):
-            return self._convolved(member, work, x, low, first, last)
+            return self._convolved(member, work, x, first, last)
         images = [
             self._given[name] if name in member.gates else self.rows(name, first, last)
             for name in member.inputs
@@ -62,17 +62,15 @@ class Truth:
         assert computed is not None, "a piece that was built has work"
         return computed.reference(planes[0], planes[1:]).reshape(x.shape[0], -1, *x.shape[2:])
 
-    def _convolved(
-        self, member: Member, work: Piece, x: np.ndarray, low: int, first: int, last: int
-    ) -> np.ndarray:
+    def _convolved(self, member: Member, work: Piece, x: np.ndarray, first: int, last: int) -> np.ndarray:
         layer, window = work.layer, work.window
         assert layer is not None
         assert window is not None
         shape = self._shapes[member.inputs[0]]
-        axis, (_, left, _, right) = vertical(member, shape), window.convolution(shape).pads
-        above = low - axis.place(first, 0)
-        below = axis.place(last - 1, 0) + axis.span - low - x.shape[2]
-        padded = np.pad(x, ((0, 0), (0, 0), (above, below), (0, 0)))
+        axis, rows = vertical(member, shape).band(first, last)
+        _, left, _, right = window.convolution(shape).pads
+        more = axis.before + axis.size + axis.after - len(rows)
+        padded = np.pad(x, ((0, 0), (0, 0), (axis.before, more - axis.before), (0, 0)))
         settings = {**window.settings, "padding": (0, left, 0, right)}
         y = (
             replace(window, settings=settings)

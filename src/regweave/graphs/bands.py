@@ -84,8 +84,8 @@ def rows_read(member: Member, shape: Shape, first: int, last: int) -> tuple[int,
     if isinstance(member.work, Largest):
         low, high = first - member.work.pads[0], last - 1 - member.work.pads[0] + member.work.kernel[0]
     elif is_convolution(member):
-        axis = vertical(member, shape)
-        low, high = axis.place(first, 0), axis.place(last - 1, 0) + axis.span
+        _, rows = vertical(member, shape).band(first, last)
+        return rows.start, rows.stop
     else:
         return first, last
     return max(0, low), min(shape[2], high)

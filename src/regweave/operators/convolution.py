@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -89,6 +90,18 @@ class Axis:
         first = min(self.kernel, max(0, -(start // self.dilation)))
         end = max(0, min(self.kernel, (self.size - 1 - start) // self.dilation + 1))
         return range(first, max(first, end))
+
+    def band(self, first: int, stop: int) -> tuple[Axis, range]:
+        """The axis whose outputs are `first` .. `stop - 1` of this one, and the places that it reads.
+
+        Where they read nothing but padding, the axis has one place, which must hold zeros.
+        """
+        start = self.place(first, 0)
+        end = self.place(stop - 1, 0) + self.span
+        low, high = max(0, start), min(self.size, end)
+        if low >= high:
+            return replace(self, size=1, before=0, after=end - start - 1), range(0)
+        return replace(self, size=high - low, before=low - start, after=end - high), range(low, high)
 
     @property
     def interior(self) -> range:
