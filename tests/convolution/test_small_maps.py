@@ -1,4 +1,4 @@
-"""Small maps: one channel to one filter straight from the image, at stride 2 too, with rows that are missing."""
+"""Small maps: one channel to one filter straight from the image, at stride 2, rows missing; folded maps."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from regweave import InputError
 from regweave.convolution import Conv2d
 from regweave.convolution.choice import choose, scratch_bytes
+from regweave.convolution.folds import Fold, fold, unfolded
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators import convolution_of
 
@@ -109,3 +110,94 @@ def test_what_is_not_finite_reaches_no_result_that_does_not_read_it(isa):
     assert np.isnan(y[0, 0])
     assert np.isinf(y[-1, -1])
     assert (y.ravel()[1:-1] == 0).all()
+
+
+def test_lower_rows_stand_beside_upper_ones():
+    seven = convolution_of((1, 1, 7, 7), (8, 1, 3, 3), padding=1)
+    by = fold(seven, 4)
+    assert (by.pitch, by.starts) == (8, (0, 3))
+    assert [list(by.new_rows(number)) for number in range(2)] == [[0, 1, 2, 3], [1, 2, 3]]
+    assert (unfolded(seven, by).vertical.outputs, unfolded(seven, by).horizontal.outputs) == (4, 15)
+    halved = convolution_of((1, 1, 14, 14), (8, 1, 3, 3), strides=2, padding=1)
+    assert fold(halved, 1) == Fold(1, 8, tuple(range(7)))
+    assert unfolded(halved, None) is halved
+    for rows in (0, 8):
+        with pytest.raises(InputError, match="folds of"):
+            fold(seven, rows)
+
+
+def folded(data, isa):
+    """A convolution of many channels on a small map: (image, weights, convolution, layer's settings)."""
+    number = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+    groups = number(1, 2)
+    channels, filters = groups * number(9, 20), groups * number(4, 40)
+    kernel, stride = (number(1, 5), number(1, 5)), (number(1, 2), number(1, 2))
+    dilation, padding = (number(1, 2), number(1, 2)), tuple(number(0, 3) for _ in range(4))
+    size = (kernel[0] * dilation[0] + number(0, 12), kernel[1] * dilation[1] + number(0, 12))
+    random = np.random.default_rng(number(0, 99))
+    x = inside((2, channels, *size), random)
+    w = random.standard_normal((filters, channels // groups, *kernel)).astype(np.float32)
+    settings_ = {"padding": padding, "groups": groups}
+    c = convolution_of(x.shape, w.shape, strides=stride, dilations=dilation, **settings_)
+    return x, w, c, {"stride": stride, "dilation": dilation, "isa": isa, **settings_}
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_folded_maps_are_near_float64(isa, data):
+    x, w, c, settings_ = folded(data, isa)
+    bias = np.arange(len(w), dtype=np.float32)
+    around = np.full((*c.out_shape[:2], c.out_shape[2] + 1, c.out_shape[3] + 2), 7, np.float32)
+    y = around[..., : c.out_shape[2], : c.out_shape[3]]
+    layer = Conv2d(w, bias, activation=data.draw(st.sampled_from([None, "relu", "gelu"])), **settings_)
+    layer(x, out=y)
+    expected = c.reference(x, w, bias)
+    for op in layer.epilogue:
+        expected = op.reference(expected)
+    bound = c.reference(np.abs(x), np.abs(w), np.abs(bias)).max() * 3e-6
+    assert np.abs(y - expected).max() <= bound
+    assert (around[..., c.out_shape[2] :, :] == 7).all()
+    assert (around[..., c.out_shape[3] :] == 7).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_threads_do_not_change_the_bits_of_folded_maps(isa, data):
+    x, w, _, settings_ = folded(data, isa)
+    one, two, three = (Conv2d(w, threads=n, **settings_)(x) for n in (1, 2, 3))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "kernel", "stride", "form", "folds"),
+    [
+        (7, 512, 3, 1, "transformed", (0, 3)),
+        (14, 256, 3, 2, "polyphase", tuple(range(7))),
+        (14, 1024, 1, 2, "polyphase", tuple(range(7))),
+    ],
+)
+def test_maps_of_seven_rows_fill_vectors(size, channels, kernel, stride, form, folds):
+    c = convolution_of(
+        (1, channels, size, size), (512, channels, kernel, kernel), strides=stride, padding=kernel // 2
+    )
+    choice = choose(c, AVX512)
+    assert (choice.form, choice.fold.starts) == (form, folds)
+    assert choice.tile.result_pieces > 1
+    assert choose(c, AVX512, stream=True).fold is None  # results that pass the caches are whole lines
+    assert choose(c, AVX512, dense=False).fold is None
+    large = convolution_of((1, 16, 200, 200), (16, 16, 3, 3), padding=1)
+    assert choose(large, AVX512).fold is None
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_not_finite_stays_in_its_fold(isa, value):
+    x = np.ones((1, 16, 7, 7), np.float32)
+    x[0, 3, 0, 6] = value
+    y = Conv2d(np.ones((16, 16, 3, 3), np.float32), padding=1, isa=isa)(x)
+    reached = np.zeros((7, 7), bool)
+    reached[:2, 5:] = True
+    assert (np.isfinite(y) == ~reached).all()

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 
+from regweave.convolution.folds import Fold, fold, most_image_pieces, most_result_pieces, unfolded
 from regweave.convolution.forms import plane_shifts
 from regweave.errors import InputError, nearest_names
 from regweave.kernels.convolution import ConvTile, Transform, transform
@@ -58,6 +60,10 @@ _SHARERS = 4
 #: on it pays to transform the rows that they share.
 _TRANSFORMED = {1: {2: 4, 3: 4, 4: 3, 5: 2}, 2: {3: 3, 5: 2, 7: 2}}
 _WORTH_TRANSFORMING = 4
+#: A folded map's outputs beside one another, at most; the share of cycles that folding must leave.
+_MOST_FOLDED, _FOLDED_GAIN = 256, 0.9
+#: Of a vector's time, what its half spares; bytes of weights per cycle from a core's caches and beyond.
+_HALF, _NEAR_BYTES, _FAR_BYTES = 0.3, 32, 10
 #: Output rows from which on it pays to transform rows for stride 2.
 _ROWS_APART = 8
 
@@ -65,13 +71,14 @@ _ROWS_APART = 8
 @frozen
 class Choice:
     """How a convolution is run: `form`, the kernel's tile, filters per channel tile, columns per strip (whole
-    vectors), vectors of each block of a strip, output rows per band."""
+    vectors), vectors of each block of a strip, output rows per band; `fold` of a small map."""
 
     form: str
     tile: ConvTile
     tiles: tuple[int, ...]
     strip_columns: int
     band_rows: int
+    fold: Fold | None = None
 
     def strip_blocks(self, columns: int, lanes: int) -> tuple[int, ...]:
         """Vectors of each block of a strip of that many columns."""
@@ -133,16 +140,20 @@ def choose(
         shape = _column(c, machine, strip, epilogue, separable=separable, direct=direct, form=form)
     if form == "none" and c.horizontal.stride != 1 and shape is None:
         raise _no_form_none(c)
+    in_place = _in_place(c, machine, form) if neighbours else ()
+    by = _fold(c, machine, form) if in_place and dense and not (direct or shape or stream) else None
+    map_, c = c, unfolded(c, by)
+    strip = _strip_columns(c, machine, form, by.rows) if by else strip
     columns = c.horizontal.kernel if shape else 0
     far = shape.far if shape else 0
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     spared = direct and (columns > 0 or not _rows_missing(c))  # of strips
-    most_rows = registers if spared else _most_rows(c, machine, form)
+    most_rows = 1 if by else registers if spared else _most_rows(c, machine, form)
     rows, outputs, vectors = (
         (shape.rows, 1, shape.vectors) if shape else _tile(c, machine, registers, strip, most_rows)
     )
     if not spared:
-        strip = min(strip, _strip_columns(c, machine, form, rows))
+        strip = min(strip, _strip_columns(c, machine, form, by.rows if by else rows))
     strip = min(strip, _shared_columns(c, machine, rows, threads))
     by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
@@ -167,11 +178,13 @@ def choose(
         stream=stream,
         dense=dense,
         epilogue=epilogue,
-        in_place=_in_place(c, machine, form) if neighbours else (),
+        in_place=in_place,
         in_place_step=c.horizontal.stride,
+        image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,
+        result_pieces=most_result_pieces(map_, by, machine.lanes) if by else 0,
     )
-    band = rows if direct else _band_rows(c, machine, form, strip, rows, threads)
-    return Choice(form, tile, tiles, strip, band)
+    band = rows if direct else by.rows if by else _band_rows(c, machine, form, strip, rows, threads)
+    return Choice(form, tile, tiles, strip, band, by)
 
 
 def _transformed(
@@ -187,7 +200,9 @@ def _transformed(
     t = row_transform(c)
     outputs = max(1, min(c.group_filters, (registers - 2) // t.products))
     tiles = even_parts(c.group_filters, outputs)
-    strip = _strip_columns(c, machine, "transformed", t.outputs)
+    by = _fold(c, machine, "transformed") if in_place and dense and not stream else None
+    map_, c = c, unfolded(c, by)
+    strip = _strip_columns(c, machine, "transformed", by.rows if by else t.outputs)
     tile = ConvTile(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=t.products,
@@ -200,10 +215,60 @@ def _transformed(
         transform=t,
         in_place=in_place,
         in_place_step=c.horizontal.stride,
+        image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,
+        result_pieces=most_result_pieces(map_, by, machine.lanes) if by else 0,
     )
     # which rows are a group decides how they round: the bits must not depend on the number of threads
-    band = _band_rows(c, machine, "transformed", strip, t.outputs, _SHARERS)
-    return Choice("transformed", tile, tiles, strip, band)
+    band = by.rows if by else _band_rows(c, machine, "transformed", strip, t.outputs, _SHARERS)
+    return Choice("transformed", tile, tiles, strip, band, by)
+
+
+def _fold(c: Convolution, machine: VectorMachine, form: str) -> Fold | None:
+    """The folds of a small map that cost least; None where none cost less than the map as it is."""
+    down, filters = c.vertical, c.group_filters
+    group = row_transform(c).outputs if form == "transformed" else 1
+    if filters <= _FEW_OUTPUTS or (group > 1 and down.kernel == 2):  # there groups differ in size
+        return None
+    best, least = None, _FOLDED_GAIN * _map_cycles(c, machine, form, None)
+    heights = {-(-down.outputs // (count * group)) * group for count in range(2, down.outputs + 1)}
+    for rows in sorted(height for height in heights if height < down.outputs):
+        by = fold(c, rows)
+        wide = unfolded(c, by)
+        if wide.horizontal.outputs > _MOST_FOLDED or (
+            _strip_bytes(wide, machine, form, machine.lanes, rows) > _budget(c)
+        ):
+            continue
+        cycles = _map_cycles(c, machine, form, by)
+        if cycles < least:
+            best, least = by, cycles
+    return best
+
+
+def _map_cycles(c: Convolution, machine: VectorMachine, form: str, by: Fold | None) -> float:
+    """Cycles of a map: products, and the weights, which each strip and each band reads anew."""
+    wide, filters = unfolded(c, by), c.group_filters
+    vectors, taps = -(-wide.horizontal.outputs // machine.lanes), c.group_channels * c.horizontal.kernel
+    halves = machine.mask_class == "mask" and -wide.horizontal.outputs % machine.lanes >= machine.lanes // 2
+    if form == "transformed":
+        t = row_transform(c)
+        rows = by.rows if by else t.outputs
+        strip = _strip_columns(wide, machine, form, rows)
+        band = by.rows if by else _band_rows(c, machine, form, strip, rows, _SHARERS)
+        groups = -(-wide.vertical.outputs // band) * band // t.outputs
+        weights = filters * taps * t.products
+        cycles = groups * (vectors - _HALF * halves) * weights
+    else:
+        taps *= c.vertical.kernel
+        registers = len(machine.register_class("vector").registers)
+        outputs, width = _flat_tile(machine, registers, filters, vectors)
+        row = _cost(machine, filters, vectors, outputs, width)[0]
+        strip = _strip_columns(wide, machine, form, by.rows if by else 1)
+        band = by.rows if by else _band_rows(c, machine, form, strip, 1, 1)
+        weights = filters * taps
+        cycles = wide.vertical.outputs * row * (1 - _HALF * halves / vectors) * taps
+    passes = -(-wide.vertical.outputs // band) * -(-wide.horizontal.outputs // strip)
+    near = 4 * weights <= _STRIP_BYTES
+    return cycles + passes * 4 * weights / (_NEAR_BYTES if near else _FAR_BYTES)
 
 
 def _in_place(c: Convolution, machine: VectorMachine, form: str) -> tuple[int, ...]:
@@ -377,13 +442,18 @@ def _tile(
         rows = min(_MOST_ROWS, c.vertical.outputs, (registers - 8) // (best * filters), most_rows)
         if rows > 1:
             return rows, filters, best
+    return 1, *_flat_tile(machine, registers, filters, vectors)
+
+
+@lru_cache(maxsize=256)
+def _flat_tile(machine: VectorMachine, registers: int, filters: int, vectors: int) -> tuple[int, int]:
+    """(filters, vectors) of a tile of one row."""
     candidates = [
         (o, v)
         for o, v in product(range(1, min(filters, registers) + 1), range(1, min(vectors, registers) + 1))
         if o * v + min(o, v) + 1 <= registers
     ]
-    outputs, width = min(candidates, key=lambda pair: _cost(machine, filters, vectors, *pair))
-    return 1, outputs, width
+    return min(candidates, key=lambda pair: _cost(machine, filters, vectors, *pair))
 
 
 def _cost(machine: VectorMachine, filters: int, vectors: int, o: int, v: int) -> tuple[float, int]:
@@ -441,6 +511,7 @@ def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int
         from regweave.convolution.rolled import band_bytes
 
         return band_bytes(c, machine, choice.strip_columns)
+    c = unfolded(c, choice.fold)
     if choice.tile.direct and not (choice.tile.filled and _rows_missing(c)):
         return 0
     return _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)

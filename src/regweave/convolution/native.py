@@ -21,6 +21,7 @@ from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
 from regweave.convolution.choice import Choice, lines_of, most_parts, scratch_bytes, strip_lines
+from regweave.convolution.folds import unfolded
 from regweave.convolution.tables import make_tables, tile_table
 from regweave.devices import cpu
 from regweave.kernels.convolution import ConvArguments, ConvTile
@@ -123,8 +124,9 @@ class NativeConvolution:
         taps = c.group_channels * rows * c.horizontal.kernel
         if choice.tile.separable:
             taps = choice.tile.held_weights
-        self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[3])
-        bands = -(-c.vertical.outputs // choice.band_rows)
+        self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[2:])
+        out_rows = unfolded(c, choice.fold).vertical.outputs
+        bands = -(-out_rows // choice.band_rows)
         united = 1 if choice.tile.filled else _united(c.groups, c.batch * bands * len(tables.strips), threads)
         groups = c.groups // united
         self._tiles = tile_table(choice, taps, y_strides[1], united, x_strides[1] * c.group_channels)
@@ -159,7 +161,7 @@ class NativeConvolution:
             channels=c.group_channels,
             height=c.vertical.size,
             top=c.vertical.before,
-            out_rows=c.vertical.outputs,
+            out_rows=out_rows,
             band_rows=choice.band_rows,
             bands=bands,
             row_stride=c.vertical.stride,

@@ -13,7 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from regweave.convolution.choice import Choice, plane_elements, row_form, strip_lines
+from regweave.convolution.choice import Choice, lines_of, plane_elements, row_form, strip_lines
+from regweave.convolution.folds import Fold, Pieces, image_pieces, result_pieces, unfolded
 from regweave.convolution.forms import plane_of, plane_shifts
 from regweave.convolution.separable import factors
 from regweave.kernels.convolution import BlockEntry, PlaneEntry, StripEntry, TileEntry
@@ -36,10 +37,16 @@ class Tables:
 
 
 def make_tables(
-    c: Convolution, choice: Choice, machine: VectorMachine, x_strides: Sequence[int], y_element: int
+    c: Convolution,
+    choice: Choice,
+    machine: VectorMachine,
+    x_strides: Sequence[int],
+    y_strides: Sequence[int],
 ) -> Tables:
     """Tables for an image whose strides (channel, row, element) are `x_strides` bytes, and a result whose
-    elements are `y_element` bytes apart."""
+    strides (row, element) are `y_strides`."""
+    y_row, y_element = y_strides
+    map_, c = c, unfolded(c, choice.fold)
     form = row_form(c, choice.form)
     planes = plane_shifts(c.horizontal, form)
     columns = [plane_of(c.horizontal, form, tap) for tap in range(c.horizontal.kernel)]
@@ -51,7 +58,8 @@ def make_tables(
     in_image = [(tap * axis.dilation - axis.before) * element for tap in range(axis.kernel)]
     mask_step = max(choice.tile.vectors) * _mask_bytes(machine)
     masks = [(1 + tap) * mask_step for tap in range(axis.kernel)]
-    strips, kept = _strips(c, choice, machine, planes, plane_bytes // 4, (element, y_element))
+    steps = (element, y_element, line, y_row)
+    strips, kept = _strips(map_, choice, machine, planes, plane_bytes // 4, steps)
     lines = strip_lines(c, choice.form, choice.band_rows)
     return Tables(
         taps=_taps(c, choice, channel, line, in_image),
@@ -121,20 +129,70 @@ def _strips(
     machine: VectorMachine,
     shifts: Sequence[int],
     size: int,
-    steps: tuple[int, int],
+    steps: tuple[int, int, int, int],
 ) -> tuple[ctypes.Array[StripEntry], tuple[object, ...]]:
+    map_, c = c, unfolded(c, choice.fold)
     axis, kept, entries = c.horizontal, [], []
     for first in range(0, axis.outputs, choice.strip_columns):
         width = min(choice.strip_columns, axis.outputs - first)
         cut = _planes(axis, shifts, first, size, steps[0])
         blocks, masks = _blocks(c, choice, machine, range(first, first + width), steps[1])
         kept += [cut, blocks, masks]
+        if choice.fold is not None:
+            kept.append(_result_pieces(map_, choice.fold, machine, blocks, max(choice.tile.vectors), steps))
         start = first * axis.stride * steps[0]
         entry = StripEntry(ctypes.addressof(blocks), len(blocks), ctypes.addressof(cut), start)
-        if choice.tile.in_place:
+        if choice.fold is not None:
+            kept.append(_image_pieces(entry, map_, choice, machine, first, size, steps))
+        elif choice.tile.in_place:
             kept.append(_in_place(entry, axis, machine, first, size))
         entries.append(entry)
     return (StripEntry * len(entries))(*entries), tuple(kept)
+
+
+def _image_pieces(
+    entry: StripEntry,
+    c: Convolution,
+    choice: Choice,
+    machine: VectorMachine,
+    first: int,
+    size: int,
+    steps: tuple[int, int, int, int],
+) -> Pieces:
+    """Fills in where a folded strip's vectors come from, in the order in which they are loaded."""
+    fold, t, step = choice.fold, choice.tile.transform, c.horizontal.stride
+    assert fold is not None
+    height, advance = (1, 1) if t is None else (t.image_rows, t.outputs * t.stride)
+    groups = lines_of(c, fold.rows) if t is None else fold.rows // t.outputs
+    vectors = size // machine.lanes
+    order = [
+        (group * advance + row, vector * step + part)
+        for group in range(groups)
+        for vector in range(vectors)
+        for row in range(height)
+        for part in range(step)
+    ]
+    found = image_pieces(c, fold, machine, first, order, steps[2])
+    entry.source, entry.masks, entry.plane = found.places.ctypes.data, found.masks.ctypes.data, 4 * size
+    entry.before = vectors
+    return found
+
+
+def _result_pieces(
+    c: Convolution,
+    fold: Fold,
+    machine: VectorMachine,
+    blocks: ctypes.Array[BlockEntry],
+    most: int,
+    steps: tuple[int, int, int, int],
+) -> list[Pieces]:
+    """Fills in where the vectors of blocks of a folded strip belong."""
+    kept = []
+    for block in blocks:
+        starts = [block.y // steps[1] + vector * machine.lanes for vector in range(most)]
+        kept.append(result_pieces(c, fold, machine, starts, steps[3]))
+        block.places, block.masks = kept[-1].places.ctypes.data, kept[-1].masks.ctypes.data
+    return kept
 
 
 def _in_place(entry: StripEntry, axis: Axis, machine: VectorMachine, first: int, size: int) -> np.ndarray:

@@ -96,7 +96,9 @@ class StripEntry(ctypes.Structure):
 
     For strips that are filled in place: `source` bytes from an image row's first element to where the strip's
     begins, padding counted; then so many vectors, `before` with masks, `inside` without, `behind` with;
-    `masks` is the address of the masks; `plane` the bytes of a plane of a row.
+    `masks` is the address of the masks; `plane` the bytes of a plane of a row. Of folded maps there are
+    `before` vectors, and `source` is the address of the bytes from the first fold's first image row to each
+    piece of a vector, in the order in which they are loaded.
     """
 
     _fields_ = tuple(
@@ -118,9 +120,13 @@ class StripEntry(ctypes.Structure):
 
 class BlockEntry(ctypes.Structure):
     """A block of a strip: `kind` (see ConvTile.kind), where it reads (bytes from the
-    strip's start), where it writes (bytes from the row's start), address of its masks, and valid outputs."""
+    strip's start), where it writes (bytes from the row's start), address of its masks, and valid outputs.
 
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("kind", "x", "y", "masks", "columns"))
+    Of folded maps `places` is the address of the bytes from a vector's place to that of each of its pieces,
+    and the masks are those of the pieces of all vectors, for each row of a fold.
+    """
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("kind", "x", "y", "masks", "columns", "places"))
 
 
 class PlaneEntry(ctypes.Structure):

@@ -10,6 +10,8 @@ below, which the next group or band will need, are asked for meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from regweave.assembly.variables import Variable
 from regweave.kernels.convolution.arguments import StripEntry
 from regweave.kernels.convolution.copying import Halves
@@ -140,7 +142,7 @@ class FillInPlace:
             for _ in range(t.outputs * t.stride):
                 b.emit("add", here, line)
                 b.emit("prefetch_l2", b.at(here))
-        self._store(w, to, pitch, planes if t is None else [forward(b, t, rows) for rows in planes])
+        store_rows(w, to, pitch, planes if t is None else [forward(b, t, rows) for rows in planes])
         b.emit("add", source, self.step * size)
         b.emit("add", to, size)
         b.emit("dec", count)
@@ -156,16 +158,17 @@ class FillInPlace:
             b.emit("load", row, place)
         return row
 
-    def _store(self, w: Workspace, to: Variable, pitch: Variable, planes: list[list[Variable]]) -> None:
-        """A vector of each row of each plane."""
-        b = w.b
-        here, plane = b.general("here"), b.general("plane")
-        b.emit("mov", here, to)
-        if len(planes) > 1:
-            b.emit("mov", plane, w.slot("strip_entry"))
-            b.emit("mov", plane, b.at(plane, StripEntry.plane.offset))
-        for number, row in enumerate(zip(*planes, strict=True)):
-            for at, value in enumerate(row):
-                b.emit("store", b.at(here, index=plane) if at else b.at(here), value)
-            if number + 1 < len(planes[0]):
-                b.emit("add", here, pitch)
+
+def store_rows(w: Workspace, to: Variable, pitch: Variable, planes: Sequence[Sequence[Variable]]) -> None:
+    """A vector of each row of each plane of a strip, `pitch` bytes from row to row."""
+    b = w.b
+    here, plane = b.general("here"), b.general("plane")
+    b.emit("mov", here, to)
+    if len(planes) > 1:
+        b.emit("mov", plane, w.slot("strip_entry"))
+        b.emit("mov", plane, b.at(plane, StripEntry.plane.offset))
+    for number, row in enumerate(zip(*planes, strict=True)):
+        for at, value in enumerate(row):
+            b.emit("store", b.at(here, index=plane) if at else b.at(here), value)
+        if number + 1 < len(planes[0]):
+            b.emit("add", here, pitch)

@@ -18,7 +18,9 @@ from regweave.errors import UnsupportedError
 from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
 from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.filling import FillInPlace
+from regweave.kernels.convolution.folding import FillFolded
 from regweave.kernels.convolution.products import Products
+from regweave.kernels.convolution.results import row_masks
 from regweave.kernels.convolution.rolling import RollingBand, open_rolling
 from regweave.kernels.convolution.strip import FillStrip
 from regweave.kernels.convolution.tile import ConvTile
@@ -202,6 +204,9 @@ class _Driver:
     def _fill(self) -> None:
         """The strip, in place if that can be; of transformed rows all must exist for it."""
         w, b, t = self.w, self.b, self.tile.transform
+        if self.tile.image_pieces:
+            w.call(FillFolded(self.tile.in_place, self.tile.in_place_step, t, self.tile.image_pieces))
+            return
         general = FillStrip() if t is None else FillTransformed(t)
         if not self.tile.in_place:
             w.call(general)
@@ -245,6 +250,8 @@ class _Driver:
             b.emit("add", value, b.at(entry, TileEntry.x.offset))
             b.emit("mov", w.slot("base"), value)
         self._copy_field("band_rows", "rows_left")
+        if self.tile.result_pieces:
+            b.emit("mov", w.slot("row_masks"), 0)
         b.emit("mov", value, b.at(entry, TileEntry.outputs.offset))
         for outputs in self.tile.outputs[:-1]:
             other = b.fresh_label("other_size")
@@ -306,6 +313,8 @@ class _Driver:
         w.advance_slot("base", value)
         b.emit("imul", value, w.slot("y_row"), self.tile.out_rows)
         w.advance_slot("out_base", value)
+        if self.tile.result_pieces:
+            w.advance_slot("row_masks", self.tile.out_rows * row_masks(w, self.tile))
         b.emit("mov", value, w.slot("rows_left"))
         b.emit("sub", value, self.tile.out_rows)
         b.emit("mov", w.slot("rows_left"), value)

@@ -22,6 +22,8 @@ from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 Results = dict[tuple[int, int, int], Variable]
+#: Taps from a weight that is asked for to the one in use, of transformed rows.
+_TAPS_AHEAD = 24
 
 
 @frozen
@@ -53,7 +55,7 @@ class Products:
         b, r = w.b, w.r
         b.emit("mov", r.source, w.slot("base"))
         b.emit("add", r.source, b.at(r.near, BlockEntry.x.offset))
-        if self.tile.dense and not self.tile.stream:
+        if self.tile.dense and not self.tile.stream and not self.tile.result_pieces:
             fetch_results(w, self.outputs, self.tile.out_rows, self.vectors)
         b.emit("mov", r.walk, w.slot("weights"))
         acc = self._start(w)
@@ -79,6 +81,10 @@ class Products:
         b.emit("align", 32)
         b.label(top)
         self._tap(w, acc)
+        if self.tile.transform is not None:  # few products for each weight: they are asked for in time
+            step = 4 * self.outputs * self.tile.kernel_rows
+            for line in range(0, step, 64):
+                b.emit("prefetch", b.at(r.walk, _TAPS_AHEAD * step + line))
         b.emit("add", r.far, 8)
         b.emit("add", r.walk, 4 * self.outputs * self.tile.kernel_rows)
         b.emit("dec", r.steps)

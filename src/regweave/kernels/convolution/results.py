@@ -107,14 +107,17 @@ def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memor
     b, size = w.b, w.geometry.vector_bytes
     vectors = 1 + max(v for _, _, v in acc)
     order = {key: index for index, key in enumerate(acc)}
-    last = Last(w, tile, vectors) if edge else None
+    folded = _Folded(w, tile) if tile.result_pieces else None
+    last = Last(w, tile, vectors) if edge and folded is None else None
     for o, i, row in _rows_of(w, *_sides(acc)):
         for v in range(vectors):
             value = acc[o, i, v]
             if memory is not None:
                 value = b.vector("value")
                 b.emit("load", value, memory + order[o, i, v] * size)
-            if last is not None and v + 1 == vectors:
+            if folded is not None:
+                folded.store(row, i, v, value)
+            elif last is not None and v + 1 == vectors:
                 last.store(b.at(row, v * size), value)
             else:
                 b.emit("store_stream" if tile.stream else "store", b.at(row, v * size), value)
@@ -139,6 +142,34 @@ def _scatter(w: Workspace, acc: Results, memory: Memory) -> None:
         b.emit("add", to, step)
         b.emit("dec", count)
         b.emit("jump_nonzero", top)
+
+
+class _Folded:
+    """Stores vectors whose lanes are rows of several folds, a piece for each.
+
+    Slot `row_masks` is the bytes from a block's masks to those of the tile's first row.
+    """
+
+    def __init__(self, w: Workspace, tile: ConvTile) -> None:
+        self.w, self.tile, self.masks = w, tile, w.b.general("masks")
+        w.b.emit("mov", self.masks, w.slot("row_masks"))
+        w.b.emit("add", self.masks, w.b.at(w.r.near, BlockEntry.masks.offset))
+
+    def store(self, row: Variable, i: int, v: int, value: Variable) -> None:
+        """Vector v of row i of the tile; `row` is where that row would be in the first fold."""
+        w, b, pieces = self.w, self.w.b, self.tile.result_pieces
+        first = v * pieces
+        for piece in range(first, first + pieces):
+            mask, at = b.mask("lanes"), b.general("at")
+            b.emit("mov", at, b.at(w.r.near, BlockEntry.places.offset))
+            b.emit("mov", at, b.at(at, 8 * piece))
+            b.emit("load_mask", mask, b.at(self.masks, i * row_masks(w, self.tile) + piece * mask_bytes(w)))
+            b.emit("store_masked", b.at(row, v * w.geometry.vector_bytes, index=at), value, mask)
+
+
+def row_masks(w: Workspace, tile: ConvTile) -> int:
+    """Bytes of the masks of a row of folds."""
+    return tile.result_pieces * max(tile.vectors) * mask_bytes(w)
 
 
 class Last:

@@ -40,7 +40,8 @@ class ConvTile:
     whose last vector is at most half full, and instructions for half vectors. `dense`: results of a row lie
     side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own rows, whose
     elements lie side by side: of each plane the place within a step, of `in_place_step` elements; none: by
-    way of tables.
+    way of tables. `image_pieces`, `result_pieces`: of folded maps, whose strips have several bands of rows
+    side by side, the pieces of a vector.
     """
 
     outputs: tuple[int, ...]
@@ -66,6 +67,8 @@ class ConvTile:
     transform: Transform | None = None
     in_place: tuple[int, ...] = ()
     in_place_step: int = 1
+    image_pieces: int = 0
+    result_pieces: int = 0
 
     def __post_init__(self) -> None:
         sizes = (
