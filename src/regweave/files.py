@@ -9,6 +9,7 @@ before.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,12 @@ def hidden_beside(path: Path) -> Path:
     return path.with_name(f".{stem}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix[:10]}")
 
 
+def take_away(begun: Path) -> None:
+    """Remove what was begun; where nothing could be written (a read-only disk), nothing can be removed."""
+    with suppress(OSError):
+        begun.unlink(missing_ok=True)
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write `data` to `path` in one step, keeping the mode of a file that is replaced.
 
@@ -75,7 +82,7 @@ def write_bytes(path: Path, data: bytes) -> None:
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
         os.replace(beside, path)
     except BaseException as error:
-        beside.unlink(missing_ok=True)
+        take_away(beside)
         if isinstance(error, OSError):  # name the file that was asked for
             raise OSError(error.errno, error.strerror, str(given)) from None
         raise

@@ -53,6 +53,42 @@ def test_notations(capfd):
     assert document == {**json.loads(json.dumps(layout.to_document())), **sizes}
 
 
+@pytest.mark.parametrize("name", [C, "mma.m16n8k16.f16:A", "v_wmma_f32_16x16x16_f16:B", "mma.m8n8k4.f64:C"])
+def test_the_tile_with_its_slots(name, capfd):
+    layout = find_layout(name)
+    heading, *rows = [line.split(",") for line in told(capfd, name, "--matrix", "--csv").splitlines()]
+    assert heading == ["\\".join(layout.axes), *map(str, range(layout.shape[1]))]
+    assert [row[0] for row in rows] == [str(row) for row in range(layout.shape[0])]
+    packed = layout.element_type.per_register > 1
+    for row, column in ((0, 0), (3, 5), (layout.shape[0] - 1, layout.shape[1] - 1)):
+        row, column = min(row, layout.shape[0] - 1), min(column, layout.shape[1] - 1)
+        own = [f"{s.lane}:r{s.register}" + f".{s.part}" * packed for s in layout.slots(row, column)]
+        assert sorted(rows[row][column + 1].split()) == sorted(own)
+
+
+def test_tables_of_every_form(capfd):
+    text = told(capfd, C, "--matrix").splitlines()
+    assert text[0].startswith(f"{C}: 16 x 8")
+    assert text[2].split() == ["m\\n", *"01234567"]
+    assert told(capfd, C, "--matrix", "--markdown").splitlines()[:3] == [
+        "| m\\n | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |",
+        "| --: | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| 0 | 0:r0 | 0:r1 | 1:r0 | 1:r1 | 2:r0 | 2:r1 | 3:r0 | 3:r1 |",
+    ]
+    adoc = told(capfd, C, "--asciidoc").splitlines()
+    assert adoc[:5] == ["[%header]", "|===", "|lane |r0 |r1 |r2 |r3", "", "|0 |(0,0) |(0,1) |(8,0) |(8,1)"]
+    assert adoc[-1] == "|==="
+    for other in ("--json", "--triton"):
+        assert main(["layout", C, "--matrix", other]) == 2
+        assert "ask for different answers" in capfd.readouterr().err
+
+
+def test_cells_with_commas_are_quoted():
+    from regweave.views.layout_grid import as_csv, slot_cells
+
+    assert as_csv(slot_cells(find_layout(C))).splitlines()[1] == '0,"(0,0)","(0,1)","(8,0)","(8,1)"'
+
+
 @pytest.mark.parametrize("name", [C, "mma.m16n8k16.f16:A", "v_wmma_f32_16x16x16_f16:A"])
 @pytest.mark.parametrize(("flag", "ending"), [("--json", "json"), ("--csv", "csv"), ("--markdown", "md")])
 def test_what_is_printed_can_be_read(name, flag, ending, capfd, tmp_path):

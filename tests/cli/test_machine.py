@@ -85,3 +85,37 @@ def test_instructions_that_differ_in_sizes_share_a_line(capfd):
     assert [entry["name"] for entry in document["instructions"]] == ["wgmma.m64n64k8.tf32"]
     assert main(["machine", "sm_90a", "wgma"]) != 0
     assert "nothing whose name holds 'wgma'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_32x32x4_2b_f16", "v_mfma_f32_32x32x4f16"])
+def test_all_about_one_instruction(name, capfd):
+    assert main(["machine", "gfx90a", name, "--json"]) == 0
+    own = json.loads(capfd.readouterr().out)["instruction"]
+    assert own["name"] == "v_mfma_f32_32x32x4_2b_f16"
+    assert (own["sizes"], own["blocks"], own["lanes"]) == ({"m": 32, "n": 32, "k": 4}, 2, 64)
+    assert own["operations"] == 2 * 2 * 32 * 32 * 4
+    assert own["clocks"] == 64  # 16 passes of four: 1024 operations a clock from the four units of a CU
+    assert own["operands"]["D"] == {
+        "layout": "v_mfma_f32_32x32x4_2b_f16:D",
+        "rows": 64,
+        "columns": 32,
+        "axes": ["m", "n"],
+        "type": "f32",
+        "elements_per_lane": 32,
+        "registers": 32,
+        "slots_per_element": 1,
+    }
+    assert main(["machine", "gfx90a", name]) == 0
+    out = capfd.readouterr().out
+    for words in (
+        "2 blocks of 32 x 32 x 4",
+        "64 of its unit",
+        "__builtin_amdgcn_mfma_f32_32x32x4f16",
+        "gfx942 (native)",
+    ):
+        assert words in out
+
+
+def test_operands_that_are_repeated_say_so(capfd):
+    assert main(["machine", "gfx1100", "v_wmma_f32_16x16x16_f16"]) == 0
+    assert "f16, 16 a lane in 8 registers, each held 2 times" in capfd.readouterr().out

@@ -14,9 +14,12 @@ from regweave import InputError, UnsupportedError
 from regweave.files import write_bytes
 from regweave.images import (
     Picture,
+    contact_sheet,
     filter_bank,
     filter_image,
     image_filter,
+    image_gemm,
+    operation,
     principal_matrix,
     read_image,
     show_planes,
@@ -305,3 +308,55 @@ def test_targets_that_cannot_be_written(tmp_path, monkeypatch):
 def test_texts_begin_with_a_mark(tmp_path):
     (tmp_path / "k.txt").write_text("\ufeff1 2 3\n4 5 6\n")
     np.testing.assert_array_equal(image_filter(tmp_path / "k.txt").kernels[0], [[1, 2, 3], [4, 5, 6]])
+
+
+def test_a_disk_that_is_read_only(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", "hidden")
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("regweave.images.mapped._made", refuse)
+    for write in (
+        lambda path: write_bytes(path, b"text"),
+        lambda path: mapped_output(path, (2, 2, 1), np.dtype(np.uint8)).__enter__(),
+    ):
+        with pytest.raises(OSError, match="Read-only") as error:
+            write(tmp_path / "a.npy")
+        assert error.value.filename == str(tmp_path / "a.npy")
+
+
+ODD = [0, 1.5, object(), {}, [], b"x", np.array([]), np.zeros((2, 2)), float("nan"), "w\xfcst\udc80"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+def test_what_is_of_no_kind_that_is_taken(tmp_path, odd):
+    image = np.zeros((4, 5, 3), np.uint8)
+    calls = {
+        "filter": lambda: filter_image(image, odd),
+        "border": lambda: filter_image(image, "box3", border=odd),
+        "progress": lambda: filter_image(image, "box3", progress=odd),
+        "filtered": lambda: filter_image(odd, "box3"),
+        "matrix": lambda: image_gemm(image, odd),
+        "machine": lambda: image_gemm(image, [[1, 1, 1]], machine=odd),
+        "result": lambda: image_gemm(image, [[1, 1, 1]], result=odd),
+        "told": lambda: image_gemm(image, [[1, 1, 1]], progress=odd),
+        "picture": lambda: write_image(tmp_path / "a.png", odd),
+        "alpha": lambda: Picture(image, odd),
+        "operation": lambda: operation(odd),
+        "components": lambda: principal_matrix(image, odd),
+        "sheet": lambda: contact_sheet(odd),
+    }
+    if not isinstance(odd, bytes):
+        calls["profile"] = lambda: Picture(image, None, odd)
+    for call in calls.values():
+        with pytest.raises(InputError):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_filter_may_be_named():
+    image = RANDOM.integers(0, 256, (6, 7, 3), dtype=np.uint8)
+    np.testing.assert_array_equal(
+        filter_image(image, "gaussian3"), filter_image(image, image_filter("gaussian3"))
+    )

@@ -72,6 +72,7 @@ VERBS = {
     regweave layout mma.m16n8k8.tf32:C
     regweave layout mma.m16n8k8.tf32:C --where 9 2
     regweave layout mma.m16n8k16.f16:A --slot 5 2
+    regweave layout mma.m16n8k8.tf32:C --matrix --csv
     regweave layout v_mfma_f32_32x32x8_f16:D --svg d.svg
     regweave layout '((4,8),(2,2)):((32,1),(16,8))' --tile 16x8 --triton
 """,
@@ -82,6 +83,7 @@ VERBS = {
 
     regweave machine
     regweave machine gfx942
+    regweave machine gfx942 v_mfma_f32_32x32x8_f16
     regweave machine sm_90a --json
 """,
     ),

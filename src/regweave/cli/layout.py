@@ -2,6 +2,7 @@
 
 $ regweave layout mma.m16n8k8.tf32:C --where 9 2
 $ regweave layout mma.m16n8k16.f16:A --slot 5 2
+$ regweave layout v_mfma_f32_32x32x8_f16:D --matrix --csv
 $ regweave layout v_mfma_f32_32x32x8_f16:D --svg d.svg
 """
 
@@ -25,8 +26,10 @@ def layout_command(
     slot: tuple[int, int] | None = None,
     tile: str | None = None,
     machine: MachineName | None = None,
+    matrix: bool = False,
     csv: bool = False,
     markdown: bool = False,
+    asciidoc: bool = False,
     triton: bool = False,
     cute: bool = False,
     svg: Path | None = None,
@@ -47,10 +50,14 @@ def layout_command(
         ROWSxCOLUMNS to repeat a named fragment to, or of a pasted layout that does not say its sizes.
     machine:
         Fail if this machine lacks the layout.
+    matrix:
+        Show the tile: which lane and register hold each of its elements.
     csv:
-        Print one line per slot.
+        Print one line per slot; with --matrix, the tile as CSV.
     markdown:
-        Print a Markdown table.
+        Print a Markdown table, of lanes or with --matrix of the tile.
+    asciidoc:
+        The same as an AsciiDoc table.
     triton:
         Print a Triton attribute, #ttg.linear.
     cute:
@@ -62,20 +69,29 @@ def layout_command(
     """
     from regweave.rearrangement import layout as find
 
-    flags = {"--where": where is not None, "--slot": slot is not None, "--csv": csv, "--markdown": markdown,
-             "--triton": triton, "--cute": cute}  # fmt: skip
+    forms = {"--csv": csv, "--markdown": markdown, "--asciidoc": asciidoc}
+    flags = {
+        "--where": where is not None,
+        "--slot": slot is not None,
+        **forms,
+        "--triton": triton,
+        "--cute": cute,
+    }
     asked = [flag for flag, given in flags.items() if given]
-    if len(asked) + (json and asked[:1] not in ([], ["--where"], ["--slot"])) > 1:
+    if len(asked) + (json and asked[:1] not in ([], ["--where"], ["--slot"])) > 1 or (
+        matrix and (json or {*asked} - {*forms})
+    ):
+        given = [*(["--matrix"] if matrix else []), *asked, *(["--json"] if json else [])]
         raise InputError(
-            f"{' and '.join([*asked, *(['--json'] if json else [])])} ask for different answers",
+            f"{' and '.join(given)} ask for different answers",
             where="the command line",
-            expected="one of them (--where and --slot go with --json)",
+            expected="one of them (--where and --slot go with --json; the tables with --matrix)",
         )
     layout = find(read_layout(name), machine, tile=tile)
     if svg is not None:
         write_file(svg, layout.to_svg() + "\n")
         talk_console().print(f"drawn to {svg}", markup=False)
-        if not asked and not json:
+        if not asked and not json and not matrix:
             return
     if where is not None:
         found = [{"lane": s.lane, "register": s.register, "part": s.part} for s in layout.slots(*where)]
@@ -86,10 +102,28 @@ def layout_command(
     elif json:
         print_document(_described(layout))
     else:
-        written = {"--csv": layout.to_csv, "--markdown": layout.to_markdown, "--triton": layout.to_triton,
-                   "--cute": layout.to_cute}  # fmt: skip
-        text = written[asked[0]]() if asked else _heading(layout) + str(layout)
+        text = _grid(layout, asked) if matrix else _written(layout, asked)
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def _written(layout: Any, asked: list[str]) -> str:
+    from regweave.views.layout_grid import as_asciidoc, slot_cells
+
+    if not asked:
+        return _heading(layout) + str(layout)
+    if asked == ["--asciidoc"]:
+        return as_asciidoc(slot_cells(layout))
+    written = {"--csv": layout.to_csv, "--markdown": layout.to_markdown, "--triton": layout.to_triton,
+               "--cute": layout.to_cute}  # fmt: skip
+    return written[asked[0]]()
+
+
+def _grid(layout: Any, asked: list[str]) -> str:
+    """The tile with the slots of its elements, as text or in the form that was asked for."""
+    from regweave.views.layout_grid import WRITERS, as_text, grid_cells
+
+    cells = grid_cells(layout)
+    return WRITERS[asked[0].removeprefix("--")](cells) if asked else _heading(layout) + as_text(cells)
 
 
 def _held(layout: Any, lane: int, register: int) -> list[list[int]]:

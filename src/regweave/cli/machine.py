@@ -2,6 +2,7 @@
 
 $ regweave machine
 $ regweave machine sm_90a wgmma.m64n64
+$ regweave machine gfx942 v_mfma_f32_32x32x8_f16
 $ regweave machine gfx942 --json | jq .costs
 """
 
@@ -23,8 +24,8 @@ def machine_command(
     name:
         A machine, for example sm_90a, gfx942 or avx512, or a TOML file that describes one; all without it.
     containing:
-        Show each instruction and layout whose name holds this text; without it, those that differ in their
-        sizes alone share a line.
+        Show each instruction and layout whose name holds this text, or all about the instruction whose whole
+        name it is; without it, those that differ in their sizes alone share a line.
     json:
         Print one JSON document on stdout.
     """

@@ -23,9 +23,10 @@ from regweave.errors import InputError
 from regweave.files import write_bytes
 from regweave.images.deep_tiff import write_pages
 from regweave.images.files import Picture, write_image
+from regweave.images.finishing import Progress
 from regweave.images.operations import Operation
 from regweave.images.planes import contact_sheet, show_planes
-from regweave.images.product import ImageProduct, Progress, image_gemm
+from regweave.images.product import ImageProduct, image_gemm
 from regweave.images.targets import ARRAY, check_holds, check_target, keeps_alpha
 from regweave.images.windows import filter_bank
 from regweave.values import frozen

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
-from regweave.files import write_bytes
+from regweave.files import path_of, write_bytes
 from regweave.images.deep_png import read_deep_png, write_deep_png
 from regweave.images.deep_tiff import count_pages, is_deep, is_tiff, read_deep_tiff, write_pages
 from regweave.images.packages import optional_module
@@ -66,8 +66,18 @@ class Picture:
                 f"pixels of shape {list(shape)} and type {kind}",
                 expected="[height, width, 1 or 3 channels] of uint8, uint16 or float32",
             )
-        if self.alpha is not None and self.alpha.shape != self.pixels.shape[:2]:
-            raise InputError(f"alpha of shape {list(self.alpha.shape)} for {self.pixels.shape[:2]} pixels")
+        if self.alpha is not None and (
+            np.shape(self.alpha) != shape[:2] or getattr(self.alpha, "dtype", None) != kind
+        ):
+            raise InputError(
+                f"alpha of shape {list(np.shape(self.alpha))} for {list(shape[:2])} pixels",
+                where="alpha",
+                expected=f"an array of {kind}, a number for each pixel",
+            )
+        if self.profile is not None and not isinstance(self.profile, bytes):
+            raise InputError(
+                f"a profile of type {type(self.profile).__name__}", where="profile", expected="bytes (ICC)"
+            )
 
     @property
     def most(self) -> float:
@@ -82,7 +92,7 @@ def read_image(path: str | Path) -> Picture:
     be opened.
     """
     pillow = optional_module("PIL.Image", "pillow")
-    path = Path(path)
+    path = path_of(path)
     try:
         data = _content(path)
     except FileNotFoundError:
@@ -213,7 +223,14 @@ def write_image(path: str | Path, picture: Picture) -> None:
     An .npy holds [height, width(, 3)]. InputError and UnsupportedError as of `targets.check_target` and
     `targets.check_holds`.
     """
-    path = Path(path)
+    path = path_of(path)
+    if not isinstance(picture, Picture):
+        raise InputError(
+            f"{type(picture).__name__} is no picture",
+            where="picture",
+            expected="a Picture",
+            fix="write_image(path, Picture(pixels))",
+        )
     pixels = picture.pixels
     name = check_target(path)
     check_holds(path, pixels.dtype, pixels.shape[2])

@@ -20,9 +20,10 @@ import numpy as np
 from regweave.cascades import thread_count
 from regweave.convolution import Conv2d
 from regweave.errors import InputError, nearest_names
+from regweave.files import path_of
 from regweave.images.conversion import to_image, to_planes
+from regweave.images.finishing import Progress, check_progress
 from regweave.images.operations import read_matrix
-from regweave.images.product import Progress
 from regweave.images.taking import check_out, whole_number
 from regweave.memory import room
 from regweave.values import frozen
@@ -119,7 +120,7 @@ def image_filter(name: str | Path) -> ImageFilter:
         return _made(word, _gaussian(side) if sized[1] == "gaussian" else np.full((side, side), 1 / side**2))
     if word in _FILTERS and not word.endswith("N"):
         return _FILTERS[word][1]()
-    path = Path(name)
+    path = path_of(name)
     if not word or (not path.suffix and not path.exists()):
         known = [key.replace("N", "5") for key in _FILTERS]
         raise InputError(
@@ -146,7 +147,7 @@ def filtered_shape(shape: Sequence[int], stride: int) -> tuple[int, int, int]:
 
 def filter_image(
     image: np.ndarray,
-    chosen: ImageFilter,
+    chosen: ImageFilter | str,
     *,
     stride: int = 1,
     border: str = "edge",
@@ -156,16 +157,20 @@ def filter_image(
 ) -> np.ndarray:
     """The filtered image, at every `stride`-th pixel: [height / stride, width / stride, channels], both up.
 
-    `image` [height, width, channels] of u8, u16 or f32; the result is of its type, rounded to even and
-    clamped, or written into `out`. `border` says how the image goes on beyond its edges: "edge", "mirror" or
-    "zero". `progress(done, rows)` is called after each band. InputError for other shapes, types and words.
+    `image` [height, width, channels] of u8, u16 or f32; `chosen` a filter, or the name of one. The result is
+    of the image's type, rounded to even and clamped, or written into `out`. `border` says how the image goes
+    on beyond its edges: "edge", "mirror" or "zero". `progress(done, rows)` is called after each band.
+    InputError for other shapes, types and words.
     """
-    if border not in BORDERS:
+    if not isinstance(chosen, ImageFilter):
+        chosen = image_filter(chosen)
+    check_progress(progress)
+    if not isinstance(border, str) or border not in BORDERS:
         raise InputError(
             f"unknown border {border!r}",
             where="border",
             expected=", ".join(BORDERS),
-            nearest=nearest_names(border, BORDERS),
+            nearest=nearest_names(str(border), BORDERS),
         )
     image = image if isinstance(image, np.ndarray) else np.asarray(image)
     if image.ndim != 3 or 0 in image.shape or image.dtype not in (np.uint8, np.uint16, np.float32):

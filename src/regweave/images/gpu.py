@@ -14,8 +14,8 @@ import numpy as np
 
 from regweave.assembly.amd import FinishedKernel
 from regweave.errors import UnsupportedError
+from regweave.images.finishing import Progress, finish
 from regweave.images.precision import centred, quantise
-from regweave.images.product import Progress, finish
 from regweave.kernels.amd import block_product, product_kernel
 
 #: Workgroups along the rows of a band: what the emulator does at a time, and a GPU.

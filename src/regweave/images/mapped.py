@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.files import hidden_beside
+from regweave.files import hidden_beside, take_away
 from regweave.images.deep_tiff import own_pages
 from regweave.images.packages import optional_module
 from regweave.values import frozen
@@ -104,7 +104,7 @@ def mapped_output(
         del out
         os.replace(beside, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        take_away(beside)
         raise
 
 

@@ -17,8 +17,8 @@ from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import run_each
 from regweave.devices import cpu
+from regweave.images.finishing import Progress, finish
 from regweave.images.precision import quantise
-from regweave.images.product import Progress, finish
 from regweave.kernels.colours import MOST_CHANNELS, ColourArguments, Colours, colour_kernel
 from regweave.machines.x86 import VectorMachine
 

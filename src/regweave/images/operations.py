@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
-from regweave.files import read_file
-from regweave.images.taking import whole_number
+from regweave.files import path_of, read_file
+from regweave.images.taking import real_matrix, whole_number
 from regweave.values import frozen
 
 _MOST_TEXT = 1 << 20
@@ -112,6 +112,8 @@ def principal_matrix(rows: np.ndarray, count: int | None = None) -> np.ndarray:
     is positive. Of many rows a million are looked at, evenly spread; those with elements that are no finite
     numbers are left out. InputError if no others are there.
     """
+    if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "fiub":
+        rows = real_matrix(rows, "rows")
     if rows.ndim < 1 or 0 in rows.shape:
         raise InputError(f"the shape is {list(rows.shape)}", where="rows", expected="[..., channels]")
     count = rows.shape[-1] if count is None else whole_number(count, "count")
@@ -159,7 +161,7 @@ def operation(name: str | Path) -> Operation:
     """
     if str(name) in _OPERATIONS:
         return _OPERATIONS[str(name)][1]()
-    path = Path(name)
+    path = path_of(name)
     if not str(name) or (not path.suffix and not path.exists()):
         raise InputError(
             f"unknown operation {str(name)!r}",

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from regweave.errors import InputError
+from regweave.images.taking import real_matrix
 
 _GAP = 4
 
@@ -35,6 +36,7 @@ def show_planes(responses: np.ndarray) -> np.ndarray:
 
 def contact_sheet(planes: np.ndarray) -> np.ndarray:
     """N pictures [N, height, width] side by side in about as many rows as columns, white lines between."""
+    planes = real_matrix(planes, "planes") if not isinstance(planes, np.ndarray) else planes
     if planes.ndim != 3 or 0 in planes.shape:
         raise InputError(f"the shape is {list(planes.shape)}", expected="[planes, height, width]")
     count, height, width = planes.shape

@@ -16,12 +16,12 @@ if there is one, else in the emulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
+from regweave.images.finishing import Progress, check_progress
 from regweave.images.taking import check_out, real_matrix
 from regweave.memory import room
 from regweave.values import frozen
@@ -29,8 +29,6 @@ from regweave.values import frozen
 #: Where an image product can run, and the types that the products may be formed in.
 MACHINES = ("cpu", "gfx906", "gfx90a", "gfx942")
 PRECISIONS = ("f32", "f16", "i8")
-#: Called with the rows (pixels, patches) that are done and all rows.
-Progress = Callable[[int, int], None]
 _RESULTS = {np.dtype(np.float32), np.dtype(np.uint8), np.dtype(np.uint16)}
 
 
@@ -80,6 +78,7 @@ def image_gemm(
         if not out.flags.c_contiguous:
             raise InputError("out has gaps, or another order", where="out", expected="a contiguous array")
     rows, results = np.ascontiguousarray(pixels).reshape(-1, pixels.shape[-1]), out.reshape(-1, len(factors))
+    check_progress(progress)
     _check(machine, MACHINES, "machine")
     _check(precision, PRECISIONS, "precision")
     if precision == "i8" and pixels.dtype != np.uint8:
@@ -148,7 +147,7 @@ def _result_type(result: Any, own: np.dtype) -> np.dtype:
         wanted = np.dtype(np.float32 if result is None else result)
         if wanted not in _RESULTS:
             raise TypeError
-    except TypeError:
+    except (TypeError, ValueError):  # of text that is none
         raise InputError(
             f"result {result!r}", where="result", expected="None, 'image', uint8, uint16 or float32"
         ) from None
@@ -156,19 +155,10 @@ def _result_type(result: Any, own: np.dtype) -> np.dtype:
 
 
 def _check(word: str, known: tuple[str, ...], where: str) -> None:
-    if word not in known:
+    if not isinstance(word, str) or word not in known:
         raise InputError(
             f"unknown {where} {word!r}",
             where=where,
             expected=", ".join(known),
-            nearest=nearest_names(word, known),
+            nearest=nearest_names(str(word), known),
         )
-
-
-def finish(sums: np.ndarray, wanted: np.dtype) -> np.ndarray:
-    """Sums in f32 as the wanted type: rounded to even and clamped where that is whole numbers, NaN as 0."""
-    if wanted == np.float32:
-        return sums.astype(np.float32, copy=False)
-    limits = np.iinfo(wanted)
-    # fmax and fmin prefer the limit to a NaN
-    return np.rint(np.fmin(np.fmax(sums, limits.min), limits.max)).astype(wanted)

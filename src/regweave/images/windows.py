@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.images.product import ImageProduct, Progress, image_gemm
+from regweave.images.finishing import Progress
+from regweave.images.product import ImageProduct, image_gemm
 from regweave.images.taking import real_matrix, whole_number
 from regweave.memory import room
 

@@ -18,7 +18,7 @@ from regweave.layouts.layout import Layout
 
 def to_text(layout: Layout) -> str:
     """One line per lane, one column per item: `r0` is a register, `r0.1` part 1 of a shared one."""
-    lines, widths = _cells(layout)
+    lines, widths = table_cells(layout)
     return "\n".join(
         "  ".join(
             [line[0].rjust(widths[0]), *(cell.ljust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
@@ -29,7 +29,7 @@ def to_text(layout: Layout) -> str:
 
 def to_markdown(layout: Layout) -> str:
     """The table of `to_text` in Markdown."""
-    lines, widths = _cells(layout)
+    lines, widths = table_cells(layout)
     rule = ["-" * (widths[0] - 1) + ":", *("-" * width for width in widths[1:])]
     rows = [
         [
@@ -41,7 +41,7 @@ def to_markdown(layout: Layout) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _cells(layout: Layout) -> tuple[list[list[str]], list[int]]:
+def table_cells(layout: Layout) -> tuple[list[list[str]], list[int]]:
     """The table with its heading, and the width of each column."""
     shared = layout.element_type.per_register > 1
     slots = [layout.slot_of(0, item) for item in range(layout.items)]

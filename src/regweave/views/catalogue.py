@@ -20,6 +20,7 @@ from rich.text import Text
 from regweave.errors import InputError, nearest_names
 from regweave.machines.catalogue import find_machine, machine_names
 from regweave.machines.gpu import WarpMachine
+from regweave.views.instruction import instruction_document, instruction_table
 
 # the sizes of a product in an instruction's name
 _SIZES = re.compile(r"m\d+n\d+k?\d*|\d+x\d+x\d+(_\d+b)?")
@@ -49,9 +50,11 @@ def machines_document() -> dict[str, Any]:
 def machine_document(machine: WarpMachine, containing: str | None = None) -> dict[str, Any]:
     """One machine: registers, exchanges, costs in issue slots, shared memory, instructions, layouts.
 
-    Of the latter two those whose names hold the text `containing`; InputError if there is none.
+    Of the latter two those whose names hold the text `containing`; InputError if there is none. Where it is
+    an instruction's whole name, or another name of it, `instruction` tells all about it.
     """
-    chosen = containing or ""
+    named = machine.instructions.resolve(containing) if containing else None
+    chosen = named or containing or ""
     layouts = [name for name in machine.layouts if chosen in name]
     instructions = []
     for name, entry in machine.instructions.entries.items():
@@ -66,7 +69,8 @@ def machine_document(machine: WarpMachine, containing: str | None = None) -> dic
         names = [*machine.instructions, *machine.layouts]
         raise InputError(f"{machine.name} has nothing whose name holds {chosen!r}", where="the command line",
                          expected="a part of a name", nearest=nearest_names(chosen, names))  # fmt: skip
-    return {
+    detail = {"instruction": instruction_document(machine, named)} if named else {}
+    return detail | {
         "name": machine.name,
         "family": machine.family,
         "title": machine.title,
@@ -107,7 +111,12 @@ def machines_table(document: Mapping[str, Any]) -> Table:
 
 
 def machine_table(document: Mapping[str, Any], *, whole: bool = False) -> Group:
-    """One machine, from `machine_document`; unless `whole`, instructions alike but for sizes share a line."""
+    """One machine, from `machine_document`, or the one instruction that was named there.
+
+    Unless `whole`, instructions that are alike but for their sizes share a line.
+    """
+    if "instruction" in document:
+        return Group(instruction_table(document["instruction"]))
     facts = Table(title=f"{document['name']}: {document['title']}", title_justify="left", show_header=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")

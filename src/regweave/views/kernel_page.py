@@ -16,6 +16,7 @@ from typing import Any
 from regweave.assembly.amd import FinishedKernel
 from regweave.views.canvas import lane_colour
 from regweave.views.kernel_spans import CLASSES, kernel_spans
+from regweave.views.page import filled_template
 
 #: Pixels: a row of the map, a register's column (narrower where there are many), the charts of the pressure.
 _ROW, _WIDEST, _NARROWEST, _ALL_COLUMNS = 15, 22, 9, 1400
@@ -27,16 +28,8 @@ _APART = 8
 
 def kernel_page(kernel: FinishedKernel, document: Mapping[str, Any]) -> str:
     """The page of a kernel; `document` is its `kernel_document`."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-    environment = Environment(
-        loader=PackageLoader("regweave.views", "templates"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("kernel.html.j2").render(
+    return filled_template(
+        "kernel.html.j2",
         kernel=kernel,
         document=document,
         row=_ROW,

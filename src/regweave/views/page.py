@@ -26,15 +26,6 @@ from regweave.views.report import (
 
 def report_page(report: Mapping[str, Any]) -> str:
     """`report` (the JSON-like mapping) as a whole HTML document."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-    environment = Environment(
-        loader=PackageLoader("regweave.views", "templates"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     words = {
         "name_of_nodes": name_of_nodes,
         "shape_words": shape_words,
@@ -45,5 +36,18 @@ def report_page(report: Mapping[str, Any]) -> str:
         "others_rows": others_rows,
         "sections_of": sections_of,
     }
-    template = environment.get_template("report.html.j2")
-    return template.render(title=report_title(report), report=report, **words)
+    return filled_template("report.html.j2", title=report_title(report), report=report, **words)
+
+
+def filled_template(name: str, **values: Any) -> str:
+    """A template of this folder, every value in it escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=PackageLoader("regweave.views", "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name).render(values)
