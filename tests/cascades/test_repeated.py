@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from regweave.cascades import compile_chain
+from regweave.cascades.arrays import address_of
 from regweave.cascades.compiled import CompiledChain
 from regweave.cascades.running import job_parts
 from regweave.errors import InputError
@@ -93,3 +94,19 @@ def test_parts_are_few_unless_they_are_long() -> None:
     assert job_parts(4e8, 3) == 12
     assert job_parts(1e12, 2) == 32
     assert job_parts(1e12, 2, most=9) == 8
+
+
+def test_an_array_starts_where_numpy_says():
+    base = np.arange(40, dtype=np.float32)
+    for array in (
+        base,
+        base[3:],
+        base[::-1],
+        base.reshape(5, 8).T[1:, 2:],
+        np.zeros((0, 3)),
+        np.float64(3)[()] * base,
+    ):
+        assert address_of(array) == array.ctypes.data
+    read_only = base[1:]
+    read_only.flags.writeable = False
+    assert address_of(read_only) == base.ctypes.data + 4

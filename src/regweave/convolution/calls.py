@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.cascades.arrays import aligned_bytes, take, writable
+from regweave.cascades.arrays import address_of, aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
@@ -200,8 +200,8 @@ class Conv2d:
         same = layout == (x.shape, x.strides, y.shape, y.strides) and x.dtype is y.dtype is _FLOAT
         if not same or not y.flags.writeable or np.may_share_memory(x, y):
             return None
-        to = y.ctypes.data
-        return None if to % alignment or not native.run(x.ctypes.data, to, packed) else y
+        to = address_of(y)
+        return None if to % alignment or not native.run(address_of(x), to, packed) else y
 
     def _run(self, c: Convolution, image: np.ndarray, result: np.ndarray) -> None:
         if result.size == 0:
@@ -306,7 +306,7 @@ def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
             expected="a result that fits the memory",
             fix="pad less, or convolve parts of the image",
         ) from None
-    start = (image.ctypes.data + _PAGE // 2 - memory.ctypes.data) % _PAGE & -_LINE
+    start = (address_of(image) + _PAGE // 2 - address_of(memory)) % _PAGE & -_LINE
     return memory[start : start + size].view(image.dtype).reshape(shape)
 
 

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from regweave.cascades.arrays import aligned_bytes
+from regweave.cascades.arrays import address_of, aligned_bytes
 from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
@@ -194,7 +194,7 @@ class NativeConvolution:
             arguments.scratch = scratch.ctypes.data
             flags = aligned_bytes(self.parts * self.flag_bytes).view(np.float32)
             arguments.flags = flags.ctypes.data
-        arguments.x, arguments.y, arguments.packed = x, y, packed.ctypes.data
+        arguments.x, arguments.y, arguments.packed = x, y, address_of(packed)
         run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)
         finite = self.choice.tile.transform is None or not np.isnan(flags).any()
         self._free.append((arguments, scratch, flags))
