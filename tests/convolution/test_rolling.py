@@ -7,6 +7,7 @@ import regweave
 from regweave.convolution.choice import choose, scratch_bytes, strip_limit
 from regweave.convolution.native import NativeConvolution
 from regweave.convolution.tables import pack_weights
+from regweave.kernels.convolution import rolling_bytes
 from regweave.machines.x86 import AVX2, AVX512
 from regweave.operators import convolution_of
 
@@ -36,6 +37,7 @@ def placed(shape, start):
         ((40, 64), (3, 3), (3, 4, 5, 6), 3),
         ((50, 81), (5, 4), 0, 1),
         ((37, 300), (6, 5), 2, 1),
+        ((60, 90), (9, 9), (4, 4, 3, 3), 1),
     ],
 )
 def test_results_are_those_of_float64(isa, size, kernel, padding, groups):
@@ -110,8 +112,10 @@ def test_only_what_lies_in_the_image_one_row_after_the_other_is_gone_through():
     assert not choose(convolution_of(shape, weights, padding=2, strides=2), AVX512).tile.rolling
     assert not choose(convolution_of(shape, weights, padding=4, dilations=2), AVX512).tile.rolling
     assert not choose(convolution_of(shape, weights, padding=2), AVX512, neighbours=False).tile.rolling
-    # 16 registers do not hold 25 weights
-    assert not choose(convolution_of(shape, weights, padding=2), AVX2).tile.rolling
+    assert not choose(convolution_of(shape, (3, 1, 3, 3)), AVX512).tile.rolling
+    # of 49 weights 16 registers hold 6
+    assert choose(convolution_of(shape, (1, 1, 7, 7)), AVX512).tile.far_weights == 26
+    assert not choose(convolution_of(shape, (1, 1, 7, 7)), AVX2).tile.rolling
 
 
 @pytest.mark.parametrize("size", [(1024, 1024), (128, 8192), (60, 100_000), (40_000, 64)])
@@ -121,3 +125,11 @@ def test_memory_of_four_threads_is_a_fiftieth_of_the_image(size, kernel):
     choice = choose(c, AVX512, threads=4)
     assert choice.tile.rolling
     assert 4 * scratch_bytes(c, AVX512, choice) <= strip_limit(c)
+
+
+def test_memory_is_for_a_row_of_zeros_one_that_is_written_and_the_sums():
+    c = convolution_of((1, 1, 512, 512), (1, 1, 5, 5), padding=2)
+    choice = choose(c, AVX512)
+    assert choice.strip_columns == 512
+    row = 4 * (512 + 16)  # what lies to the right of the last vector
+    assert scratch_bytes(c, AVX512, choice) == rolling_bytes(row, 4 * 512, 5) == 2 * row + 4 * 4 * 512

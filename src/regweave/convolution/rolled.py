@@ -19,10 +19,12 @@ from regweave.operators import Convolution, Elementwise
 
 #: Output rows at least; vectors of a block at most, and of a strip.
 _LEAST_ROWS, _MOST_VECTORS, _STRIP_VECTORS = 32, 2, 512
+#: Filters of a group at most.
+_MOST_FILTERS = 2
 #: Image rows of a group at most: a set of the first-level cache has 8 lines.
 _MOST_GROUP = 7
 #: The share of a filter's weights that may be left in memory.
-_MOST_FAR = 0.25
+_MOST_FAR = 0.8
 #: Rows of a band at least; those from which on each thread gets two.
 _LEAST_BAND, _LONG_BAND = 16, 64
 #: Threads that there is memory for, however many there are.
@@ -36,6 +38,7 @@ def rolled_tile(
     height, width = c.vertical.kernel, c.horizontal.kernel
     if (
         c.group_channels > 1
+        or c.group_filters > _MOST_FILTERS  # each goes through the image, which is no longer in cache
         or c.vertical.stride * c.vertical.dilation * c.horizontal.stride > 1
         or height < 2
         or c.vertical.outputs < _LEAST_ROWS

@@ -11,6 +11,7 @@ are zero, so what stands beside the image in memory, a NaN even, never enters a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.convolution.arguments import BlockEntry
@@ -116,7 +117,7 @@ class Products:
         if images <= min(weights, room) or weights > room >= images:
             self._hold_images(w, acc, load)
         else:
-            self._hold_weights(w, acc, load, held=weights <= room)
+            self._hold_weights(w, acc, load, room)
 
     def _loader(self, w: Workspace) -> Callable[[int, Memory], Variable]:
         """What loads image vector v from an address: through its mask at an edge."""
@@ -179,21 +180,27 @@ class Products:
                         self._multiply(w, v, acc[o, i, v], images[tile.row_of(i, k), v], weight)
 
     def _hold_weights(
-        self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], *, held: bool
+        self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], room: int
     ) -> None:
-        """Weights in registers, or where they find no room read by each product."""
+        """Weights in registers from the first image row that meets them to the last; where these do not find
+        room they are read by each product."""
         tile, row = self.tile, self._rows(w)
-        pairs = [(k, o) for k in range(tile.kernel_rows) for o in range(self.outputs)]
-        weights = {(k, o): self._weight(w, k, o) if held else self._weight_at(w, k, o) for k, o in pairs}
+        met: dict[int, list[tuple[int, int]]] = {q: [] for q in tile.image_rows}
+        for k in range(tile.kernel_rows):
+            for i in tile.rows_of(k):
+                met[tile.row_of(i, k)].append((k, i))
+        held = max(len({k for k, _ in pairs}) for pairs in met.values()) * self.outputs <= room
+        weights: dict[tuple[int, int], Variable | Memory] = {}
         for q in tile.image_rows:
             place = row(q)
+            for k, o in product((k for k, _ in met[q]), range(self.outputs)):
+                if (k, o) not in weights:
+                    weights[k, o] = self._weight(w, k, o) if held else self._weight_at(w, k, o)
             for v in range(self.vectors):
                 image = load(v, place)
-                for k in range(tile.kernel_rows):
-                    for i in tile.rows_of(k):
-                        if tile.row_of(i, k) == q:
-                            for o in range(self.outputs):
-                                self._multiply(w, v, acc[o, i, v], image, weights[k, o])
+                for k, i in met[q]:
+                    for o in range(self.outputs):
+                        self._multiply(w, v, acc[o, i, v], image, weights[k, o])
 
     def _is_half(self, v: int) -> bool:
         return self.half and v == self.vectors - 1
