@@ -243,6 +243,23 @@ def test_small_images_stay_where_they_are():
     assert all(isinstance(work, Repeat) or work.kind == "convolution" for work in inside)
 
 
+def test_what_is_hardly_worth_it_does_not_make_the_result_larger():
+    m = Images(channels=4, size=(12, 12))
+    first = m.conv(m.conv("x", "a", 4, 12, 3), "b", 12, 6, 3)
+    few, many = m.conv(first, "few", 6, 3, 3), m.conv("few", "many", 3, 40, 3)
+    model = read_model(m.model(["many"]), {"batch": 1})
+    pieces = {piece.output: piece for piece in find_convolutions(model)}
+
+    def ends(*spare: str) -> str:
+        wanted = [piece for name, piece in pieces.items() if name not in spare]
+        [found] = find_regions(model, wanted, [pieces[name] for name in spare], MOST_IMAGES, large=0)
+        return found.region.output
+
+    assert ends(few) == many  # it is wanted
+    assert ends(many) == few
+    assert ends(few, many) == few
+
+
 def test_threads_do_not_change_a_bit():
     x = image(2, 3, 32, 48)
     one, two = (opened(stem(), threads).run(None, {"x": x})[0] for threads in (1, 2))

@@ -52,6 +52,9 @@ LEAST_CREDIT = 0.003
 """Of the model's time that pieces must gain in place: what a whole model gains beyond all proportion to that
 is luck."""
 
+REGION_MARGIN = 0.05
+"""Of a region's time that it must gain beyond what its parts gain: measurements of long pieces differ so."""
+
 LEAST_SPEEDUP = 1.005
 """A piece measured below this in place is no gain."""
 
@@ -240,13 +243,15 @@ class Court:
         timings, kept = self._timings(without_parts(regions)), []
         for region in regions:
             name = region.piece.name
-            fates[name] = replace(fates[name], timing=timings.get(name))
+            timing = timings.get(name)
+            fates[name] = replace(fates[name], timing=timing)
             gain = _gain(fates[name])
             parts = sum(_gain(fates[p.piece.name]) for p in found[region] if p in wanted)
-            if gain > parts:
+            after = timing.fused_ms if timing else region.after * 1e3
+            if gain - parts > REGION_MARGIN * after:
                 kept.append(region)
             else:
-                reason = f"gains {gain:.2g} ms, what it is made of {parts:.2g} ms"
+                reason = f"no clear gain: {gain:.2g} ms, what it is made of gains {parts:.2g} ms"
                 fates[name] = replace(fates[name], fused=False, reason=reason)
         kept = self._verify(kept, fates)
         return without_parts(kept), kept, [p for p in found if p not in kept]

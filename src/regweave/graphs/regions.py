@@ -122,8 +122,10 @@ class _Ground:
         return list(dict.fromkeys(found))
 
     def grown(self, end: Member, taken: set[Member]) -> Region | None:
-        """The largest region that ends so; None where it is no more than one piece, or holds none that is
-        wanted."""
+        """The largest region that ends so.
+
+        None where it is no more than one piece, holds none that is wanted, or leaves more than they do.
+        """
         inside: set[Member] = {end}
         before: set[Member] = set()
         while before != inside:
@@ -135,9 +137,12 @@ class _Ground:
                         continue
                     if all(reader in inside for reader in self._readers(tensor)):
                         inside.add(maker)
-        if len(inside) < 2 or not any(member.work in self.wanted for member in inside):
-            return None
         members = tuple(member for member in self.members if member in inside)
+        wanted = [member for member in members if member.work in self.wanted]
+        if len(inside) < 2 or not wanted:
+            return None
+        if self._bytes(end) > self._bytes(wanted[-1]):
+            return None  # a larger image that leaves takes longer to convert than its maker gains
         made = {member.output for member in members}
         inputs = dict.fromkeys(name for member in members for name in member.inputs if name not in made)
         channels = [self.model.symbols[name][1] for name in inputs]
@@ -155,8 +160,12 @@ class _Ground:
         """Whether what a member makes does not fit the cache; `beside`: if it is more than work on planes."""
         if beside and isinstance(member.work, Piece):
             return False
-        shape = self.model.shapes.get(member.output)
-        return shape is not None and 4 * prod(size or 1 for size in shape) >= self.large
+        return self._bytes(member) >= self.large
+
+    def _bytes(self, member: Member) -> int:
+        """Of what a member makes; 0 where that is not known."""
+        shape = self.model.shapes.get(member.output) or (0,)
+        return 4 * prod(size or 0 for size in shape)
 
 
 def _member(piece: Piece) -> Member:
