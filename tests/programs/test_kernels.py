@@ -149,6 +149,35 @@ def test_a_missing_barrier_is_found(scope, warps, step, ordered):
             run_program(program, words)
 
 
+def taken_apart(source, last):
+    """Two words of each lane go through memory together, and one more load: its place depends on `last`."""
+    tile = Memory("tile", "shared", 384)
+    builder = ProgramBuilder("apart", 32, Array("s", "b32", source), Array("d", "b32", 3), [tile])
+    here = address(builder)
+    for number in range(2):
+        builder.store("tile", here, [builder.word(number)], 4, 128 * number)
+    builder.barrier()
+    words = [word for number in range(2) for word in builder.load("tile", here, 4, 128 * number)]
+    builder.store("tile", here, [words[0]], 4, 128)
+    builder.store("tile", here, [words[1]], 4, 256)
+    words += builder.load("tile", builder.step("xor", (here, last(builder))), 4, 128)
+    return builder.finish(words)
+
+
+def test_blocks_that_do_the_same_are_taken_at_once_until_one_does_not():
+    def moved(builder):
+        return builder.step("multiply", (builder.step("block", symbol="x"), builder.constant(4)))
+
+    words = np.arange(4 * 32 * 2, dtype=np.uint32).reshape(-1, 2)
+    found = run_program(taken_apart(2, lambda builder: builder.constant(0)), words, blocks=4)
+    assert np.array_equal(found, np.column_stack([words, words[:, 0]]))
+    # block 0 looks at its own words, block 1 at those of a neighbour, which no barrier orders
+    program = taken_apart(2, moved)
+    assert np.array_equal(run_program(program, words[:32]), found[:32])
+    with pytest.raises(VerificationError, match="without a barrier"):
+        run_program(program, words[:64], blocks=2)
+
+
 def test_writing_again_before_others_have_read_is_found():
     builder = ProgramBuilder("again", 32, Array("s", "b32", 1), Array("d", "b32", 1), [TILE])
     here = address(builder)

@@ -301,8 +301,9 @@ def test_why_not():
     wide = Layout("wide", (32, 2), "f64", np.arange(64).reshape(32, 2))
     assert all("two registers" in candidate.reason for candidate in whole_warp(wide, wide))
     nibbles = Layout("s", (32, 8), "s4", np.arange(256).reshape(32, 8))
-    apart = Layout("d", (32, 8), "s4", np.arange(256).reshape(8, 32).T)
-    assert whole_warp(nibbles, apart)[0].program is None
+    apart = Layout("d", (32, 4), "s4", np.arange(128).reshape(4, 32).T)
+    four = Layout("s", (32, 4), "s4", np.arange(128).reshape(32, 4))
+    assert whole_warp(four, apart)[0].program is None
     together = Layout("d", (32, 8), "s4", np.arange(256).reshape(4, 32, 2).transpose(1, 0, 2).reshape(32, 8))
     assert whole_warp(nibbles, together)[0].program is not None
 

@@ -268,7 +268,8 @@ def test_an_exchange_of_nothing_gives_way_to_the_identity():
 
 def test_what_no_strategy_does_is_refused():
     """Whoever looks for bounds of what does not exist must end."""
-    name = "v_wmma_i32_16x16x16_iu4_w64"
-    plan = rearrange(f"{name}:D", f"{name}:A", machine="gfx1100_w64")
+    numbers = np.arange(256)
+    rows = Layout("rows", (64, 4), "s4", numbers.reshape(64, 4))  # half a register of each lane
+    plan = rearrange(rows, Layout("columns", (64, 4), "s4", numbers.reshape(4, 64).T), "gfx1100_w64")
     assert (plan.strategy, plan.chosen.program) == ("refuse", None)
     assert plan.chosen.reason.startswith("no strategy applies: ")

@@ -85,8 +85,8 @@ class Layout:
                 where=where,
                 expected="a table [lanes, items] with at least one slot",
             )
-        wrong = np.argwhere((table < 0) | (table >= rows * columns))
-        if wrong.size:
+        if int(table.min()) < 0 or int(table.max()) >= rows * columns:
+            wrong = np.argwhere((table < 0) | (table >= rows * columns))
             lane, item = (int(number) for number in wrong[0])
             raise InputError(
                 f"lane {lane} item {item} holds element {int(table[lane, item])}",
@@ -95,7 +95,7 @@ class Layout:
             )
         # n slots leave one of the first n + 1 elements out, if there are as many
         held = np.zeros(min(rows * columns, table.size + 1), dtype=bool)
-        held[table[table < held.size]] = True
+        held[table if held.size == rows * columns else table[table < held.size]] = True
         if not held.all():
             row, column = divmod(int(held.argmin()), columns)
             raise InputError(

@@ -20,7 +20,7 @@ from regweave.programs.batches import Batch, find_batches
 from regweave.programs.fragments import multiply
 from regweave.programs.memories import MATRIX_ROWS, ROW_BYTES, Access, MemoryState
 from regweave.programs.opcodes import OPCODES
-from regweave.programs.program import Item, Loop, Program, Step, When
+from regweave.programs.program import Item, Loop, Program, Step, Value, When
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,22 +121,39 @@ class _Run:
             found = self.words.T[[step.numbers[0] for step in steps]]
             values.update((step.results[0].number, row) for step, row in zip(steps, found, strict=True))
             return True
-        columns = zip(*(step.operands for step in steps), strict=True)
-        operands = tuple(np.concatenate([values[value.number] for value in column]) for column in columns)
-        meaning = OPCODES[first.opcode].meaning
+        meaning, columns = (
+            OPCODES[first.opcode].meaning,
+            [*zip(*(step.operands for step in steps), strict=True)],
+        )
         if meaning is None:
             if self.accesses is not None:
                 return False
-            results = self.memories[first.symbol].take_all(steps, operands, active)
+            words = [[values[value.number] for value in column] for column in columns]
+            results = self.memories[first.symbol].take_all(steps, words, active)
             if results is None:
                 return False
         else:
+            if OPCODES[first.opcode].rows:
+                operands = tuple(map(self.rows, columns))
+            else:
+                operands = tuple(np.concatenate([values[v.number] for v in column]) for column in columns)
             result = meaning(operands, first.numbers)
             results = result if isinstance(result, tuple) else (result,)
         for at, result in enumerate(results):
-            rows = result.reshape(len(steps), -1)
+            shape = len(steps), self.threads
+            rows = result.reshape(shape) if result.ndim == 1 else np.broadcast_to(result, shape)
             values.update((step.results[at].number, row) for step, row in zip(steps, rows, strict=True))
         return True
+
+    def rows(self, column: Sequence[Value]) -> NDArray[Any]:
+        """One row of words for each step, or one for all where they have it in common.
+
+        Of constants one word stands for all threads.
+        """
+        if all(value is column[0] for value in column):
+            return self.values[column[0].number][None]
+        found = [self.values[value.number] for value in column]
+        return np.stack([row[:1] for row in found] if all(row.strides == (0,) for row in found) else found)
 
     def step(self, step: Step, active: NDArray[np.bool_]) -> None:
         operands = tuple(self.values[operand.number] for operand in step.operands)
@@ -152,7 +169,7 @@ class _Run:
         if step.opcode == "word":
             return np.ascontiguousarray(self.words[:, step.numbers[0]])
         if step.opcode == "constant":
-            return np.full(self.threads, step.numbers[0], dtype=np.uint32)
+            return np.broadcast_to(np.uint32(step.numbers[0]), self.threads)
         if step.opcode in ("lane", "thread"):
             threads = np.arange(self.threads, dtype=np.uint32)
             together = self.program.lanes * (1 if step.opcode == "lane" else self.program.warps)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regweave.errors import VerificationError
+from regweave.programs.marks import ALL, Marks
 from regweave.programs.opcodes import OPCODES
 from regweave.programs.program import Memory, Program, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_NOBODY, _SEVERAL, _ALL = -1, -2, -3
 _RUBBISH = 0xA5
 _WIDEST_CELL = 8
 # a matrix of 8 x 8 halves: rows of 16 bytes, one lane giving the address of each
@@ -44,7 +44,7 @@ class MemoryState:
     def __init__(
         self, memory: Memory, program: Program, blocks: int, given: NDArray[np.uint8] | None
     ) -> None:
-        self.memory, self.lanes = memory, program.lanes
+        self.memory, self.lanes, self.blocks = memory, program.lanes, blocks
         size = memory.bytes * blocks if memory.space == "shared" else memory.bytes
         self.bytes = np.full(size, _RUBBISH, dtype=np.uint8) if given is None else given
         # bytes that are always touched together are one cell
@@ -59,41 +59,53 @@ class MemoryState:
         self.names = {"warp": threads}
         if program.warps > 1:
             self.names["block"] = threads // program.lanes
-        self.marks = {scope: _Marks(len(self.cells)) for scope in self.names}
+        self.marks = {scope: Marks(len(self.cells)) for scope in self.names}
+        # while all blocks do the same, marks are kept for the first one
+        self.alike = True
 
     def order(self, scope: str) -> None:
         """A barrier: what came before is visible to all of the warp, or of the block."""
-        for level in ("warp",) if scope == "warp" else self.names:
+        levels = ("warp",) if scope == "warp" else tuple(self.names)
+        for level in levels:
             self.marks[level].forget()
+        self.alike |= len(levels) == len(self.names)
 
     def take_all(
-        self, steps: Sequence[Step], operands: tuple[NDArray[Any], ...], active: NDArray[np.bool_]
+        self, steps: Sequence[Step], columns: Sequence[Sequence[NDArray[Any]]], active: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], ...] | None:
-        """Loads or stores of one size at once, their operands one after the other.
+        """Loads or stores of one size at once: each column has an operand of every step.
 
-        None, and nothing is done, where the order matters or something is wrong.
+        `[steps, threads]` words of loads. None, and nothing is done, where the order matters, blocks do not
+        do the same, or something is wrong.
         """
         size, store = steps[0].numbers[0], steps[0].opcode == "shared_store"
-        shape = len(steps), len(active)
+        threads = len(active) // self.blocks
+        inside = active[:threads]
+        given = {id(row): row for row in (active, *columns[0])}.values()
+        if not self.alike or not all((row.reshape(-1, threads) == row[:threads]).all() for row in given):
+            return None
         offsets = np.asarray([step.numbers[-1] for step in steps], dtype=np.int64)
-        first = (operands[0].reshape(shape) + offsets[:, None])[:, active]
+        first = np.stack([row[:threads] for row in columns[0]])[:, inside] + offsets[:, None]
         if bool((first % size).any()) or int(first.max(initial=0)) + size > self.memory.bytes:
             return None
-        at = self._cells((first + self.starts[active]).ravel(), size)
-        who = {scope: np.tile(names[active], len(steps)) for scope, names in self.names.items()}
+        at = self._cells(first.ravel(), size)
+        who = {scope: np.tile(names[:threads][inside], len(steps)) for scope, names in self.names.items()}
         if self._ordered(at, who, store=store) is not None:
             return None
+        cells = self.cells.reshape(self.blocks, -1)
         if store:
-            written = np.zeros(len(self.cells), dtype=np.bool_)
+            written = np.zeros(cells.shape[1], dtype=np.bool_)
             written[at] = True
             if int(np.count_nonzero(written)) < at.size:
                 return None
         self._remember(at, who, store=store)
-        every = np.tile(active, len(steps))
+        at = at.reshape(*first.shape, -1)
         if store:
-            self.cells[at] = self._in_cells(_bytes_of(operands[1:])[every, :size])
+            words = self._in_cells(_bytes_of([np.stack(column) for column in columns[1:]])[..., :size])
+            words = words.reshape(len(steps), self.blocks, threads, -1)[:, :, inside]
+            cells[:, at] = words.swapaxes(0, 1)
             return ()
-        return self._words(at, every, size)
+        return self._words(cells[:, at].swapaxes(0, 1), inside, size)
 
     def load(
         self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_]
@@ -102,12 +114,15 @@ class MemoryState:
         size, offset = step.numbers
         at = self._places(step, addresses[active], self.starts[active], size, offset)
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=False)
-        return self._words(at, active, size)
+        return tuple(word.ravel() for word in self._words(self.cells[at][None, None], active, size))
 
-    def _words(self, at: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[NDArray[Any], ...]:
-        found = np.zeros((len(active), max(4, size)), dtype=np.uint8)
-        found[active, :size] = self.cells[at].view(np.uint8)
-        return tuple(np.ascontiguousarray(word) for word in found.view("<u4").T.astype(np.uint32))
+    def _words(self, cells: NDArray[Any], active: NDArray[np.bool_], size: int) -> tuple[NDArray[Any], ...]:
+        """`[steps, threads]` words from cells `[steps, blocks, active threads of each, cells]`."""
+        steps, blocks = cells.shape[:2]
+        found = np.zeros((steps, blocks, len(active), max(4, size)), dtype=np.uint8)
+        found[:, :, active, :size] = np.ascontiguousarray(cells).view(np.uint8)
+        words = found.view("<u4").reshape(steps, blocks * len(active), -1)
+        return tuple(np.ascontiguousarray(words[..., at]) for at in range(words.shape[2]))
 
     def store(
         self, step: Step, addresses: NDArray[Any], words: tuple[NDArray[Any], ...], active: NDArray[np.bool_]
@@ -144,7 +159,7 @@ class MemoryState:
         given = addresses.reshape(-1, self.lanes)[:, : count * MATRIX_ROWS]
         starts = self.starts.reshape(-1, self.lanes)[:, : given.shape[1]].ravel()
         at = self._places(step, given.ravel(), starts, ROW_BYTES, offset)
-        who = {"warp": np.full(len(at), _ALL), "block": np.repeat(np.arange(len(given)), given.shape[1])}
+        who = {"warp": np.full(len(at), ALL), "block": np.repeat(np.arange(len(given)), given.shape[1])}
         self._touch(step, at, {scope: who[scope] for scope in self.names}, store=store)
         return at
 
@@ -182,6 +197,7 @@ class MemoryState:
         """Check that what others did is ordered before this access to shared memory, and remember it."""
         if self.memory.space != "shared":
             return
+        self._part()
         scope = self._ordered(at, who, store=store)
         if scope is not None:
             raise VerificationError(
@@ -190,6 +206,13 @@ class MemoryState:
                 fix=f"put a barrier of the {scope} before it",
             )
         self._remember(at, who, store=store)
+
+    def _part(self) -> None:
+        """Until all is ordered again, blocks may do different things."""
+        if self.alike and self.blocks > 1:
+            self.alike = False
+            for scope, marks in self.marks.items():
+                marks.spread(self.blocks, int(self.names[scope][-1] + 1) // self.blocks)
 
     def _ordered(self, at: NDArray[np.int64], who: dict[str, NDArray[Any]], *, store: bool) -> str | None:
         """The scope whose barrier is missing between what others did and this access; None if none is."""
@@ -202,51 +225,6 @@ class MemoryState:
             self.marks[scope].add(at, names, store=store)
 
 
-class _Marks:
-    """Who read and who wrote each cell since the last barrier of a scope.
-
-    What is touched is written down when something else comes that it could stand against: between two
-    barriers that is mostly never.
-    """
-
-    def __init__(self, cells: int) -> None:
-        self.cells = cells
-        self.waiting: list[tuple[NDArray[np.int64], NDArray[Any], bool]] = []
-        self.readers = self.writers = np.empty(0, dtype=np.int64)
-
-    def forget(self) -> None:
-        """A barrier."""
-        self.waiting.clear()
-        self.readers = self.writers = np.empty(0, dtype=np.int64)
-
-    def add(self, at: NDArray[np.int64], names: NDArray[Any], *, store: bool) -> None:
-        """Cells `at[access]` are touched by whom `names[access]` says."""
-        self.waiting.append((at, names, store))
-
-    def hit(self, at: NDArray[np.int64], names: NDArray[Any], *, store: bool) -> bool:
-        """Whether somebody else has written one of these cells, or read it before a `store`."""
-        before = self.waiting
-        if not self.writers.size and not (before and (store or any(wrote for _, _, wrote in before))):
-            return False
-        if not self.writers.size:
-            self.readers, self.writers = (np.full(self.cells, _NOBODY) for _ in range(2))
-        while before:
-            self._write_down(*before.pop(0))
-        mine = names[:, None]
-        for marks in (self.writers, self.readers) if store else (self.writers,):
-            found = marks[at]
-            if bool(((found != _NOBODY) & ((found != mine) | (mine == _ALL))).any()):
-                return True
-        return False
-
-    def _write_down(self, at: NDArray[np.int64], names: NDArray[Any], store: bool) -> None:
-        mine = np.broadcast_to(names[:, None], at.shape)
-        marks = self.writers if store else self.readers
-        before = marks[at]
-        marks[at] = np.where((before == _NOBODY) | (before == mine), mine, _SEVERAL)
-        marks[at[marks[at] != mine]] = _SEVERAL
-
-
 def _grain(memory: Memory, program: Program) -> int:
     """Bytes of a cell: what all accesses, and the memory itself, are multiples of."""
     sizes = {memory.bytes, _WIDEST_CELL}
@@ -256,6 +234,6 @@ def _grain(memory: Memory, program: Program) -> int:
     return math.gcd(*sizes)
 
 
-def _bytes_of(words: tuple[NDArray[Any], ...]) -> NDArray[np.uint8]:
-    """`[threads, bytes]` of words that lie one after the other."""
-    return np.ascontiguousarray(np.stack(words, axis=1).astype("<u4")).view(np.uint8)
+def _bytes_of(words: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
+    """The bytes of words that lie one after the other, as the last axis."""
+    return np.stack(words, axis=-1).astype("<u4", copy=False).view(np.uint8)

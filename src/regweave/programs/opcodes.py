@@ -66,6 +66,11 @@ class Opcode:
     collective: bool = False
     effect: str = ""
 
+    @property
+    def rows(self) -> bool:
+        """Whether its meaning holds for rows of words as well, the threads being the last axis."""
+        return self.meaning is not None and (not self.collective or self.name == "shuffle")
+
     def takes(self, count: int) -> bool:
         """Whether a step can have so many numbers: the last may stand for one or more (`place...`)."""
         more = count > len(self.numbers) > 0 and self.numbers[-1].endswith("...")
@@ -82,8 +87,11 @@ def _rotate_right(word: NDArray[Any], amount: NDArray[Any]) -> NDArray[Any]:
 
 
 def _shuffle(word: NDArray[Any], index: NDArray[Any], width: int) -> NDArray[Any]:
-    lanes = np.arange(word.size)
-    return word[lanes // width * width + index.astype(np.int64) % width]
+    lanes = np.arange(word.shape[-1])
+    at = lanes - lanes % width + index % np.uint32(width)
+    if at.ndim == 1 or len(at) == 1:
+        return word.take(at.ravel(), axis=-1)
+    return np.take_along_axis(word, at, axis=-1)
 
 
 def _row_move(words: tuple[Any, ...], numbers: tuple[int, ...]) -> NDArray[Any]:
@@ -101,12 +109,18 @@ def _packed(kind: Narrowing) -> Meaning:
 
 def _byte_permute(low: NDArray[Any], high: NDArray[Any], selector: NDArray[Any]) -> NDArray[Any]:
     """Byte i of the result is byte (selector >> 4 i) & 7 of the eight bytes of `low` and then `high`."""
-    both = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
-    result = np.zeros_like(both)
-    for place in range(4):
-        wanted = (selector.astype(np.uint64) >> np.uint64(4 * place)) & np.uint64(7)
-        result |= (both >> (wanted * np.uint64(8)) & np.uint64(0xFF)) << np.uint64(8 * place)
-    return result.astype(np.uint32)
+    result = _byte(low, high, selector)
+    for place in range(1, 4):
+        result |= _byte(low, high, selector >> np.uint32(4 * place)) << np.uint32(8 * place)
+    return result
+
+
+def _byte(low: NDArray[Any], high: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
+    """Byte place & 7 of two words."""
+    byte = np.where(place & np.uint32(4), high, low)
+    byte >>= (place & np.uint32(3)) << np.uint32(3)
+    byte &= np.uint32(0xFF)
+    return byte
 
 
 def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]:

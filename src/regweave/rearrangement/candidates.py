@@ -20,6 +20,7 @@ from regweave.rearrangement.folds import Fold, find_identity
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix
+from regweave.rearrangement.slots import first_where
 from regweave.rearrangement.tuples import tuple_moves
 
 if TYPE_CHECKING:
@@ -101,14 +102,16 @@ def _period(permutation: tuple[int, ...]) -> int:
 
 def _why_no_identity(relation: Relation) -> str:
     lanes = np.arange(relation.lanes)
-    elsewhere = np.argwhere(relation.peers != lanes[:, None])
+    elsewhere = first_where(relation.peers != lanes[:, None])
     layout = relation.destination
-    if elsewhere.size:
-        lane, item = (int(number) for number in elsewhere[0])
+    if elsewhere is not None:
+        lane, item = elsewhere
         slot = layout.slot_of(lane, item)
         element, peer = layout.element(*slot), relation.peers[lane, item]
         return f"lane {lane} register {slot.register} needs element {element} of lane {peer}"
-    lane, item = (int(number) for number in np.argwhere(relation.items != relation.items[0])[0])
+    different = first_where(relation.items != relation.items[0])
+    assert different is not None, "else it is the identity"
+    lane, item = different
     register = layout.slot_of(lane, item).register
     return f"register {register} is filled from different registers in lanes 0 and {lane}"
 

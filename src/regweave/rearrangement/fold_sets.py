@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from regweave.rearrangement.alike import first_alike
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -51,6 +53,9 @@ def smallest_assignment(
     Every element has one holder on each side. `size` items stay together, those of a register. Raises
     AmbiguousError where a set can be read in several ways.
     """
+    # many lanes hold the same along the contraction index, on both sides
+    lanes = np.unique(first_alike(np.concatenate([source.contracted, destination.contracted], axis=1)))
+    source, destination = (Sides(side.contracted[lanes], side.other) for side in (source, destination))
     rows: dict[bytes, int] = {}
     alike: dict[bytes, list[_Set]] = {}
     for kind, found in _sets(source, size, rows):
@@ -99,13 +104,14 @@ def _sets(sides: Sides, size: int, rows: dict[bytes, int]) -> Iterator[tuple[byt
 def _lowest_mates(contracted: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """For each item the lowest of its set."""
     count = contracted.shape[1]
-    holds = np.zeros((int(contracted.max()) + 1, count), dtype=bool)
-    holds[contracted, np.arange(count)] = True
-    registers = np.arange(0, count, size)
+    order = np.argsort(contracted, axis=None, kind="stable")
+    holders, starts = order % count, np.flatnonzero(np.diff(contracted.ravel()[order], prepend=-1))
+    places = np.zeros(int(contracted.max()) + 1, dtype=np.int64)
+    places[contracted.ravel()[order[starts]]] = np.arange(len(starts))
+    at, registers = places[contracted], np.arange(0, count, size)
     lowest, before = np.arange(count), None
     while before is None or not np.array_equal(lowest, before):
         before = lowest
         lowest = np.repeat(np.minimum.reduceat(lowest, registers), size)[:count]
-        at = np.where(holds, lowest, count).min(axis=1)
-        lowest = np.where(holds, at[:, None], count).min(axis=0)
+        lowest = np.minimum.reduceat(lowest[holders], starts)[at].min(axis=0)
     return lowest

@@ -32,6 +32,7 @@ from regweave.layouts import Layout, compose
 from regweave.rearrangement.fold_sets import AmbiguousError, Sides, smallest_assignment
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.remembered import Remembered
+from regweave.rearrangement.spreading import pieces_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,10 +110,13 @@ def find_fold(relation: Relation) -> Fold | None:
 
 def find_folds(relation: Relation) -> Iterator[Fold]:
     """All folds, those of smaller permutations first."""
-    axis = _folded_axis(relation)
-    if axis is None:
+    axis = contraction_axis(relation.destination)
+    if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return
     sides = [_sides(layout, axis) for layout in (relation.source, relation.destination)]
+    rows = [np.sort(side.other, axis=1) for side in sides]
+    if not np.array_equal(rows[0], rows[1]):
+        return  # some lane lacks some
     for size in _register_sizes(relation):
         known = 0
         try:
@@ -130,17 +134,6 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
         yield from islice(_folds(search, search.by_lowest_position()), known, None)
 
 
-def _folded_axis(relation: Relation) -> int | None:
-    """The axis that a fold permutes; None where some lane lacks rows, or elements have several holders."""
-    axis = contraction_axis(relation.destination)
-    if axis is None or not relation.source.bijective or not relation.destination.bijective:
-        return None
-    source, destination = (
-        np.sort(_sides(layout, axis).other, axis=1) for layout in (relation.source, relation.destination)
-    )
-    return axis if np.array_equal(source, destination) else None
-
-
 def _sides(layout: Layout, axis: int) -> Sides:
     """What a layout's slots hold along the contraction index and across it."""
     held = np.divmod(layout.table, layout.shape[1])
@@ -148,9 +141,11 @@ def _sides(layout: Layout, axis: int) -> Sides:
 
 
 def _register_sizes(relation: Relation) -> tuple[int, ...]:
-    """Items that stay together: whole registers first, then their parts, which byte permutes put together."""
-    size = relation.destination.element_type.per_register if relation.packing is None else 1
-    return (size,) if size == 1 else (size, 1)
+    """Items that stay together: whole registers first, then bytes or more, which permutes put together."""
+    kind = relation.destination.element_type
+    if relation.packing is not None:
+        return (1,)
+    return tuple(dict.fromkeys((kind.per_register, pieces_of(kind.bits))))
 
 
 def _folds(search: _Search, order: Sequence[int]) -> Iterator[Fold]:

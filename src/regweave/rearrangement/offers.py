@@ -150,7 +150,7 @@ class Offers:
                 lambda most: self._least_hops(direct=form == "direct"),
                 lambda most: converted(self._rounds[number].least()),
                 lambda most: converted(self._rounds[number].nearer()),
-                lambda most: converted(self._rounds[number].last()),
+                lambda most: self._rounds[number].last(),
             ),
         )
 

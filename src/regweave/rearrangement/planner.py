@@ -57,6 +57,8 @@ _Price = tuple[int, bool, int]
 _NOTHING: _Price = (0, False, 0)
 # instructions up to which the first bounds are looked for
 _FEW = 32
+# instructions of a program that takes longer to write than the bounds of others to find
+_LONG = 512
 # instructions beyond which no bound is asked for more than it says
 _MOST = 1 << 16
 
@@ -157,7 +159,7 @@ def _cheapest(offers: Offers, machine: WarpMachine) -> Candidate:
         if known < len(offer.bounds):
             most = best[0][0] if best is not None else max(_FEW, 2 * least[0])
             found = max(least, _price(offer.strategy, offer.bounds[known](most), machine))
-            turn = turn if known and offer.to_the_end else found
+            turn = turn if known and offer.to_the_end and found[0] < _LONG else found
             settled = found[0] <= most or most > _MOST
             heapq.heappush(waiting, (turn, found, place, known + settled))
             continue

@@ -17,6 +17,7 @@ import numpy as np
 from regweave.rearrangement.group import Group, filled_group, find_group
 from regweave.rearrangement.parts import Contents, Parts, find_parts
 from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.slots import first_where
 from regweave.rearrangement.words import Words, packed_contents, whole_words
 
 
@@ -59,17 +60,17 @@ def within_one_warp(relation: Relation, lanes: int) -> Relation | str:
     shape = -1, lanes, relation.peers.shape[1]
     warps = np.arange(relation.lanes).reshape(-1, lanes, 1) // lanes
     peers, items = relation.peers.reshape(shape) - warps * lanes, relation.items.reshape(shape)
-    crossing = np.argwhere((peers < 0) | (peers >= lanes))
-    if crossing.size:
-        warp, lane, item = (int(number) for number in crossing[0])
+    crossing = first_where((peers < 0) | (peers >= lanes))
+    if crossing is not None:
+        warp, lane, item = crossing
         slot = layout.slot_of(warp * lanes + lane, item)
         peer = int(relation.peers[slot.lane, item])
         element = layout.element(*slot)
         return (f"lane {slot.lane} register {slot.register} needs element {element} of lane {peer}: shuffles "
                 f"stay within a warp of {lanes} lanes")  # fmt: skip
-    different = np.argwhere((peers != peers[0]) | (items != items[0]))
-    if different.size:
-        warp, lane, item = (int(number) for number in different[0])
+    different = first_where((peers != peers[0]) | (items != items[0]))
+    if different is not None:
+        warp, lane, item = different
         register = layout.slot_of(lane, item).register
         return f"register {register} of lane {lane} is filled differently in warps 0 and {warp}"
     return replace(relation, peers=peers[0], items=items[0])

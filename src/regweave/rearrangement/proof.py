@@ -21,7 +21,7 @@ from regweave.programs import Program, run_program
 from regweave.programs.numbers import decode, encode, exact_range
 from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.relation import Relation, in_words
-from regweave.rearrangement.slots import registers_of, used_bits
+from regweave.rearrangement.slots import first_where, registers_of, used_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,9 +51,9 @@ def prove(program: Program, relation: Relation, holds: Layout | None = None) -> 
     destination = holds or relation.destination
     cares = used_bits(destination.items, destination.element_type)
     words, wanted = (np.stack(tables) for tables in zip(*probes(relation, holds), strict=True))
-    wrong = np.argwhere((run_on_all_lanes(program, words) ^ wanted) & cares)
-    if wrong.size:
-        _, lane, register = (int(number) for number in wrong[0])
+    wrong = first_where((run_on_all_lanes(program, words) ^ wanted) & cares != 0)
+    if wrong is not None:
+        _, lane, register = wrong
         row, column = destination.element(lane, register)
         raise VerificationError(
             f"lane {lane} register {register} does not receive element ({row}, {column})",
@@ -69,11 +69,11 @@ def probes(
     Together they tell all elements apart. Bits of destination words that hold no element are 0.
     """
     sides = relation.source, holds or relation.destination
-    digits = _digits(*sides, raw=relation.packing is None)
-    weight = 1
-    while weight == 1 or weight < relation.source.elements:
-        yield _registers(sides[0], weight, digits[0]), _registers(sides[1], weight, digits[1])
-        weight *= len(digits[0])
+    for patterns in _patterns(*sides, raw=relation.packing is None):
+        first, second = (
+            registers_of(bits, layout.element_type) for bits, layout in zip(patterns, sides, strict=True)
+        )
+        yield first, second
 
 
 def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -87,21 +87,29 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
     return found.reshape(runs, -1, found.shape[-1])[:, :lanes]
 
 
-def _digits(source: Layout, destination: Layout, *, raw: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The bit patterns of each digit on both sides: of all that only moves, or of numbers that both hold."""
-    if raw:  # bits only move, whatever they mean on either side
-        bits = min(layout.element_type.bits for layout in (source, destination))
-        patterns = np.arange(1 << min(bits, _MOST_BITS), dtype=np.uint32)
-        return patterns, patterns
-    if destination.element_type.bits > _FEW_BITS:
-        numbers = np.arange(min(exact_range(layout.dtype) for layout in (source, destination)))
-    else:
-        numbers = decode(np.arange(1 << destination.element_type.bits, dtype=np.uint32), destination.dtype)
-        numbers = np.unique(numbers[np.isfinite(numbers)])
-        numbers = numbers[decode(encode(numbers, source.dtype), source.dtype) == numbers]
-    return encode(numbers, source.dtype), encode(numbers, destination.dtype)
+def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tuple[NDArray[Any], ...]]:
+    """What the slots of both sides hold, digit by digit: bits where all only moves, else numbers."""
+    tables = [layout.table.astype(np.uint32) for layout in (source, destination)]
+    if raw:  # whatever the bits mean on either side
+        bits = min(_MOST_BITS, source.element_type.bits, destination.element_type.bits)
+        mask = np.uint32((1 << bits) - 1)
+        for shift in range(0, max((source.elements - 1).bit_length(), 1), bits):
+            yield tuple(table >> np.uint32(shift) & mask for table in tables)
+        return
+    numbers = _numbers(source.dtype, destination)
+    patterns = [encode(numbers, layout.dtype) for layout in (source, destination)]
+    weight = 1
+    while weight == 1 or weight < source.elements:
+        digits = [table // np.uint32(weight) % np.uint32(len(numbers)) for table in tables]
+        yield tuple(pattern[digit] for pattern, digit in zip(patterns, digits, strict=True))
+        weight *= len(numbers)
 
 
-def _registers(layout: Layout, weight: int, digits: NDArray[Any]) -> NDArray[np.uint32]:
-    """`[lanes, registers]`: each slot holds the pattern of one digit of its element's number."""
-    return registers_of(digits[layout.table // weight % len(digits)], layout.element_type)
+def _numbers(taken: str, destination: Layout) -> NDArray[Any]:
+    """The numbers that the destination's type and the one it is narrowed from both hold exactly."""
+    kind = destination.element_type
+    if kind.bits > _FEW_BITS:
+        return np.arange(min(exact_range(dtype) for dtype in (taken, destination.dtype)))
+    numbers = decode(np.arange(1 << kind.bits, dtype=np.uint32), destination.dtype)
+    numbers = np.unique(numbers[np.isfinite(numbers)])
+    return numbers[decode(encode(numbers, taken), taken) == numbers]

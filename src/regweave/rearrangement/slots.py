@@ -20,6 +20,8 @@ from regweave.layouts.elements import REGISTER_BITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_BYTE = 8
+
 
 def registers_of(bits: NDArray[Any], kind: ElementType) -> NDArray[np.uint32]:
     """`[lanes, registers]` from the bit patterns of `[lanes, items]`; bits that hold nothing are 0."""
@@ -27,11 +29,19 @@ def registers_of(bits: NDArray[Any], kind: ElementType) -> NDArray[np.uint32]:
     if kind.registers > 1:
         halves = bits.astype(np.uint64)[..., None] >> np.arange(0, kind.bits, REGISTER_BITS, dtype=np.uint64)
         return halves.astype(np.uint32).reshape(lanes, -1)
-    size = kind.per_register
-    padded = np.zeros((lanes, -(-items // size) * size), dtype=np.uint32)
+    padded = np.zeros((lanes, -(-items // kind.per_register) * kind.per_register), dtype=_held_in(kind))
     padded[:, :items] = bits
-    places = np.arange(size, dtype=np.uint32) * np.uint32(kind.bits)
-    return np.bitwise_or.reduce(padded.reshape(lanes, -1, size) << places, axis=2)
+    if kind.bits < _BYTE:
+        parts = padded.reshape(lanes, -1, _BYTE // kind.bits)
+        padded = parts[..., 0].copy()
+        for number in range(1, parts.shape[2]):
+            padded |= parts[..., number] << np.uint8(number * kind.bits)
+    return padded.view("<u4").astype(np.uint32, copy=False)
+
+
+def _held_in(kind: ElementType) -> str:
+    """The unsigned type, low byte first, of an element; a byte for narrower ones."""
+    return f"<u{max(kind.bits // _BYTE, 1)}"
 
 
 def items_of(registers: NDArray[np.uint32], kind: ElementType, items: int) -> NDArray[np.uint64]:
@@ -43,6 +53,12 @@ def items_of(registers: NDArray[np.uint32], kind: ElementType, items: int) -> ND
     places = np.arange(kind.per_register, dtype=np.uint64) * np.uint64(kind.bits)
     parts = wide[..., None] >> places & np.uint64((1 << kind.bits) - 1)
     return parts.reshape(len(registers), -1)[:, :items]
+
+
+def first_where(mask: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """The first place, row by row, where a table is true; None if it is so nowhere."""
+    at = int(mask.argmax())
+    return tuple(map(int, np.unravel_index(at, mask.shape))) if mask.flat[at] else None
 
 
 def used_bits(items: int, kind: ElementType) -> NDArray[np.uint32]:

@@ -27,6 +27,7 @@ from regweave.rearrangement.schedule.matrix import CoordinationMatrix, check_mat
 from regweave.rearrangement.schedule.multicast import multicast_matrix
 from regweave.rearrangement.schedule.packed_travel import packed_journeys
 from regweave.rearrangement.schedule.travel import Needs, Travel, arranged, make_travel
+from regweave.rearrangement.spreading import BYTE
 from regweave.rearrangement.tuples import tuple_moves
 from regweave.rearrangement.words import Words
 
@@ -121,8 +122,8 @@ def _of_words(request: Request, problem: Problem, words: Words) -> tuple[Way, Wa
             return _cheapest(request, form, ways)
 
         return Way(
-            lambda: _together([(exchanges(rounds), 0) for rounds in some]),
-            lambda: _together([(exchanges(rounds), rounds.selects) for rounds in some]),
+            lambda: _together([(exchanges(rounds), 0, 0) for rounds in some]),
+            lambda: _together([(exchanges(rounds), rounds.selects, 0) for rounds in some]),
             written,
         )
 
@@ -143,8 +144,9 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
     @cache
     def some() -> list[Travel]:
         """Also those in which words stay."""
-        # a local round of a linear schedule needs no exchange as it is, and its networks are found sooner
-        few = not linear or needs.peers.size <= _FEW
+        # a local round of a linear schedule needs no exchange as it is, and its networks are found sooner;
+        # words that are spread anyway gain nothing by staying
+        few = not linear or (needs.peers.size <= _FEW and parts.bits >= BYTE)
         local = [way for way in ways if way.has_local_rounds and few]
         found = travels + [make_travel(way, needs, problem.group, stay=True) for way in local]
         if needs.has_local and needs.remote_words < min(travel.exchanges for travel in found):
@@ -187,15 +189,17 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
 
     copies = len(problem.group.register_offsets)
 
+    def known(travel: Travel, nodes: int, *, direct: bool) -> tuple[int, int, int]:
+        found = travel.rounds(direct=direct), nodes, travel.spreading(direct=direct)
+        return found[0] * copies, found[1] * copies, found[2] * copies
+
     def least(travels: list[Travel], *, direct: bool) -> Cost:
-        return _together([
-            (travel.rounds(direct=direct) * copies, travel.least_nodes * copies) for travel in travels
-        ])  # fmt: skip
+        return _together([known(travel, travel.least_nodes, direct=direct) for travel in travels])
 
     def nearer(travels: list[Travel], *, direct: bool) -> Cost:
         best = best_of(travels, direct=direct)
-        found = _together([(best.rounds(direct=direct) * copies, best.nodes * copies)])
-        return replace(found, logic=best.selectors)
+        found = _together([known(best, best.nodes, direct=direct)])
+        return replace(found, logic=found.logic + best.selectors)
 
     def beside_lean() -> Cost:
         """The same travel words sent where they could stay, and perhaps nothing copied in the end."""
@@ -215,10 +219,10 @@ def _of_parts(request: Request, problem: Problem, parts: Parts) -> tuple[Way, Wa
     return direct, lean
 
 
-def _together(ways: Sequence[tuple[int, int]]) -> Cost:
-    """What none of several ways undercuts, of which exchanges and choices are known."""
-    exchanges = min(way[0] for way in ways)
-    return Cost(exchanges=exchanges, selects=min(map(sum, ways)) - exchanges)
+def _together(ways: Sequence[tuple[int, int, int]]) -> Cost:
+    """What none of several ways undercuts, of which exchanges, choices and other instructions are known."""
+    exchanges, selects, logic = (min(sum(way[: number + 1]) for way in ways) for number in range(3))
+    return Cost(exchanges=exchanges, selects=selects - exchanges, logic=logic - selects)
 
 
 def _renamed(program: Program, request: Request) -> Program:

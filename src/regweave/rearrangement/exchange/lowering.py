@@ -202,16 +202,13 @@ def word_value(builder: ProgramBuilder, relation: Relation, contents: Sequence[i
 
 def _packed(builder: ProgramBuilder, relation: Relation, values: list[Value]) -> Value:
     assert relation.packing is not None
-    size = relation.destination.element_type.per_register
-    if len(values) < size:
+    if len(values) % 2:
         zero = builder.constant(0)
-        values += [zero if values[0].type == "b32" else builder.step("number", (zero,))] * (
-            size - len(values)
-        )
-    if size == 2:
+        values.append(zero if values[0].type == "b32" else builder.step("number", (zero,)))
+    if relation.destination.element_type.per_register == 2:
         return builder.step(relation.packing, values)
     word = builder.constant(0)
-    for first in reversed(range(0, size, 2)):
+    for first in reversed(range(0, len(values), 2)):
         word = builder.step(relation.packing, (*values[first : first + 2], word))
     return word
 

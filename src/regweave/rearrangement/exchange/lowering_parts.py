@@ -8,9 +8,7 @@ selector is a constant or, where lanes differ, an index expression of the lane, 
     offer  = byte_permute(word 0, word 1, select)
 
 Parts of less than a byte are spread over several words first, so that each lies in a byte of its own, and
-joined at the end:
-
-    even = word & 0x0f0f0f0f      odd = (word >> 4) & 0x0f0f0f0f      word = even | odd << 4
+joined at the end (spreading.py).
 """
 
 from __future__ import annotations
@@ -41,6 +39,7 @@ from regweave.rearrangement.networks.search import Network, Node
 from regweave.rearrangement.parts import Contents
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.schedule.travel import Travel
+from regweave.rearrangement.spreading import join, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,19 +66,19 @@ def lower_travel(
     for offset in group.register_offsets:
         own: list[Value] = []
         for register in group.registers:
-            own += _spread(builder, word_value(builder, relation, contents[register + offset]), bits)
+            own += spread(builder, word_value(builder, relation, contents[register + offset]), bits)
         offers = lowering.lower(travel.offered, own)
         taken: list[Value] = []
         for number in range(matrix.rounds):
             pieces = offers[number * travel.pieces : (number + 1) * travel.pieces]
             if locals_travel or not matrix.is_local(number):
-                sent = _join(builder, pieces, bits)
-                pieces = _spread(builder, indexing.take(builder, sent, number), bits)
+                sent = join(builder, pieces, bits)
+                pieces = spread(builder, indexing.take(builder, sent, number), bits)
             taken += pieces
         kept = lowering.lower(travel.kept, [*taken, *own])
         for at, register in enumerate(group.registers):
             pieces = kept[at * travel.pieces : (at + 1) * travel.pieces]
-            results[register + offset] = _join(builder, pieces, bits)
+            results[register + offset] = join(builder, pieces, bits)
     return finish(builder, relation, results)
 
 
@@ -151,24 +150,3 @@ def _of_constants(expression: Expression) -> bool:
             map(_of_constants, (expression.left, expression.right))
         )
     return isinstance(expression, Constant)
-
-
-def _spread(builder: ProgramBuilder, word: Value, bits: int) -> list[Value]:
-    """Words whose bytes hold one part each; the word itself if its parts have bytes of their own."""
-    if bits >= 8:
-        return [word]
-    mask = builder.constant(((1 << bits) - 1) * 0x01010101)
-    pieces = []
-    for shift in range(0, 8, bits):
-        moved = builder.step("shift_right", (word, builder.constant(shift))) if shift else word
-        pieces.append(builder.step("and", (moved, mask)))
-    return pieces
-
-
-def _join(builder: ProgramBuilder, pieces: Sequence[Value], bits: int) -> Value:
-    """The word of pieces that were spread."""
-    word = pieces[0]
-    for number, piece in enumerate(pieces[1:], start=1):
-        moved = builder.step("shift_left", (piece, builder.constant(number * bits)))
-        word = builder.step("or", (word, moved))
-    return word

@@ -8,10 +8,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from regweave.rearrangement.alike import odd_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +70,7 @@ class Table:
 
     def keys(self, rows: NDArray[Any]) -> NDArray[np.uint64]:
         """One number per row of values; rows that agree wherever it matters have the same."""
-        return self._relevant(rows).astype(np.uint64) @ _weights(self.lanes)[self.cares]
+        return self._relevant(rows).astype(np.uint64) @ odd_weights(self.lanes)[self.cares]
 
     def fits(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows of values are right in every lane that cares, on every bit that counts."""
@@ -176,13 +178,3 @@ class Table:
             int(place): tuple(row) for place, row in zip(places, packed.tolist(), strict=True) if any(row)
         }
         return found or {0: (0,) * words}
-
-
-@lru_cache(maxsize=8)
-def _weights(lanes: int) -> NDArray[np.uint64]:
-    """Odd numbers without structure, so that different rows have different sums."""
-    numbers = np.arange(1, lanes + 1, dtype=np.uint64)
-    for shift, factor in ((30, 0x9E3779B97F4A7C15), (27, 0xBF58476D1CE4E5B9), (31, 0x94D049BB133111EB)):
-        numbers = numbers * np.uint64(factor)
-        numbers ^= numbers >> np.uint64(shift)
-    return numbers | np.uint64(1)

@@ -8,16 +8,13 @@ Where a wanted word is a held one as it stands, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from regweave.errors import UnsupportedError
 from regweave.programs import ProgramBuilder, Value
 from regweave.rearrangement.networks.search import find_network
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _ANY = -1
 
@@ -48,7 +45,7 @@ def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Hel
         rows = [demands[output] for output in outputs]
         inputs = sorted({byte // 4 for row in rows for byte in row if byte >= 0})
         place = {value * 4 + byte: at * 4 + byte for at, value in enumerate(inputs) for byte in range(4)}
-        local = np.array([[[place.get(byte, _ANY) for byte in row]] for row in rows])
+        local = [[place.get(byte, _ANY) for byte in row] for row in rows]
         made = _network(builder, local, [values[value] for value in inputs])
         results.update(zip(outputs, made, strict=True))
     return [results[index] for index in range(len(wanted))]
@@ -74,11 +71,18 @@ def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
     return [outputs for _, outputs in sets.values()]
 
 
-def _network(builder: ProgramBuilder, demands: NDArray[np.int64], inputs: Sequence[Value]) -> list[Value]:
-    network = find_network(demands, len(inputs))
+def _network(
+    builder: ProgramBuilder, demands: Sequence[Sequence[int]], inputs: Sequence[Value]
+) -> list[Value]:
+    if len(inputs) <= 2:  # nothing is shared: each output is a permute of its own
+        return [_permuted(builder, inputs[0], inputs[-1], picks) for picks in demands]
+    network = find_network(np.array(demands)[:, None], len(inputs))
     values = list(inputs)
     for node in network.nodes:
-        picks = (max(int(pick), 0) << 4 * place for place, pick in enumerate(node.picks[0]))
-        selector = builder.constant(sum(picks))
-        values.append(builder.step("byte_permute", (values[node.low], values[node.high], selector)))
+        values.append(_permuted(builder, values[node.low], values[node.high], node.picks[0].tolist()))
     return [values[at] for at in network.outputs]
+
+
+def _permuted(builder: ProgramBuilder, low: Value, high: Value, picks: Sequence[int]) -> Value:
+    selector = sum(max(pick, 0) << 4 * place for place, pick in enumerate(picks))
+    return builder.step("byte_permute", (low, high, builder.constant(selector)))

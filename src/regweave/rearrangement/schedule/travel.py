@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.layouts.elements import REGISTER_BITS
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.networks.linear import cheapest_network
 from regweave.rearrangement.networks.search import Network
 from regweave.rearrangement.parts import NOTHING
+from regweave.rearrangement.schedule.demands import Demands
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix, Entry
+from regweave.rearrangement.spreading import BYTE, pieces_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_BYTES = REGISTER_BITS // BYTE
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,12 @@ class Needs:
         pairs = (own * self.lanes + self.peers)[(self.peers >= 0) & (self.peers != own)]
         counts = np.bincount(pairs, minlength=self.lanes**2).reshape(self.lanes, -1)
         return int((-(-counts // self.per_word)).sum(axis=1).max())
+
+    @cached_property
+    def once(self) -> bool:
+        """Whether no part is needed twice."""
+        parts = (self.peers * (self.per_word * self.registers) + self.own)[self.peers >= 0]
+        return len(np.unique(parts)) == parts.size
 
     @property
     def per_word(self) -> int:
@@ -91,32 +101,6 @@ class Journeys:
         """Whether in some round every lane takes from itself."""
         moving = self.takers != self.peers
         return len(np.unique(self.rounds[moving])) < len(np.unique(self.rounds))
-
-
-@dataclass(frozen=True, eq=False)
-class Demands:
-    """What the words of a network must hold, `[outputs, lanes, pieces]`, put together from `inputs` words."""
-
-    table: NDArray[np.int64]
-    inputs: int
-
-    @cached_property
-    def network(self) -> Network:
-        """A network that makes them."""
-        return cheapest_network(self.table, self.inputs)
-
-    @property
-    def made(self) -> int:
-        """Different words that are no input as it stands."""
-        if not self.table.size:
-            return 0
-        outputs, lanes, pieces = self.table.shape
-        there = (self.table >= 0).reshape(outputs, lanes * pieces)
-        # the first piece of the input that has it there
-        firsts = np.where(self.table >= 0, self.table - np.arange(pieces), -1).reshape(outputs, -1)
-        low, high = np.where(there, firsts, firsts.max()).min(axis=1), firsts.max(axis=1)
-        made = ((low != high) | (high % pieces != 0)) & there.any(axis=1)
-        return len({row.tobytes() for row in self.table[made]})
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +144,32 @@ class Travel:
     @property
     def pieces(self) -> int:
         """In how many words of whole bytes the parts of a word are spread."""
-        return max(1, 8 // self.bits)
+        return pieces_of(self.bits)
 
     @property
     def least_nodes(self) -> int:
         """Permutes and selects that no networks do without."""
-        return sum(demands.made for demands in self.demands)
+        return sum(demands.least for demands in self.demands)
+
+    def spreading(self, *, direct: bool) -> int:
+        """Instructions that spread and join words, at least; rounds in which nothing moves do without.
+
+        0 where parts have bytes of their own, or are needed more than once.
+        """
+        size, needs = self.pieces, self.needs
+        if size == 1 or not needs.once:
+            return 0
+        offered, kept = (demands.table for demands in self.demands)
+        arrivals = self.journeys.count * size
+        parts = np.unique(kept[kept >= 0] // _BYTES)
+        own = np.union1d(offered[offered >= 0] // _BYTES, parts[parts >= arrivals] - arrivals)
+        moving = np.arange(self.journeys.count) if direct else self.moving
+        taken = parts[np.isin(parts // size, moving)]
+        # a piece is masked; all but the first are moved down before, and up again when they are joined
+        masked = len(own) + np.count_nonzero(own % size) + len(taken) + np.count_nonzero(taken % size)
+        sent, made = (np.all(table.reshape(len(table) // size, -1) >= 0, axis=1) for table in (offered, kept))
+        joined = np.count_nonzero(sent[moving]) + np.count_nonzero(made)
+        return int(masked + 2 * (size - 1) * joined)
 
     @property
     def nodes(self) -> int:
@@ -180,10 +184,15 @@ class Travel:
         return len({table.tobytes() for table in tables if bool((table != table[0]).any())})
 
     @cached_property
-    def exchanges(self) -> int:
-        """Rounds in which anything moves between lanes."""
+    def moving(self) -> NDArray[np.int64]:
+        """The rounds in which anything moves between lanes."""
         journeys = self.journeys
-        return len(np.unique(journeys.rounds[journeys.takers != journeys.peers]))
+        return np.unique(journeys.rounds[journeys.takers != journeys.peers])
+
+    @property
+    def exchanges(self) -> int:
+        """How many these are."""
+        return len(self.moving)
 
     def rounds(self, *, direct: bool) -> int:
         """Rounds that take an exchange: all of them in the `direct` form."""
@@ -240,7 +249,7 @@ def _demands(needs: Needs, journeys: Journeys) -> tuple[Demands, Demands]:
     rows, columns = np.nonzero(there)
     kept[takers[rows], units[rows, columns]] = rounds[rows] * size + columns
     kept = kept.reshape(needs.lanes, needs.registers, size).swapaxes(0, 1)
-    spread = max(1, 8 // needs.bits)
+    spread = pieces_of(needs.bits)
     return (
         Demands(in_pieces(offered, needs.bits), needs.registers * spread),
         Demands(in_pieces(kept, needs.bits), (count + needs.registers) * spread),
@@ -274,9 +283,9 @@ def in_pieces(table: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
 
     Parts of less than a byte lie in several pieces of a word: part k in byte k // pieces of piece k % pieces.
     """
-    if bits >= 8:
+    if bits >= BYTE:
         return table
-    pieces = 8 // bits
+    pieces = pieces_of(bits)
     word, place = np.divmod(table, table.shape[2])
     codes = np.where(table < 0, NOTHING, (word * pieces + place % pieces) * 4 + place // pieces)
     split = codes.reshape(*table.shape[:2], 4, pieces)

@@ -18,11 +18,14 @@ import numpy as np
 
 from regweave.layouts.elements import REGISTER_BITS
 from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.alike import first_alike
 from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.matrix_rows import RowSide
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_WIDEST = 128  # bits of an access, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,8 @@ class Accesses:
 
     `steps[access]` is the step in which it is made; `same[item]` names the item that stands for an item which
     lies at the same place in every thread. Where the accesses move rows of matrices, `rows` says which.
-    `shapes` numbers the first of all tables that differ by whole words, the same in every thread.
+    `shapes` numbers the first of all tables that differ by whole words, the same in every thread; tables with
+    one number in `alike` differ by a constant.
     """
 
     bits: int
@@ -40,6 +44,7 @@ class Accesses:
     steps: tuple[int, ...]
     same: dict[int, int]
     shapes: tuple[int, ...]
+    alike: NDArray[np.int64]
     rows: RowSide | None = None
 
     @property
@@ -65,31 +70,24 @@ class Columns:
         steps: NDArray[np.int64] | None = None,
     ) -> None:
         self.table = np.ascontiguousarray(addresses.T)
+        count = len(self.table)
         # the bits that are set in any thread say what the addresses are multiples of
         self.low = np.bitwise_or.reduce(self.table, axis=1)
-        self.times = [0] * len(self.table) if steps is None else steps.tolist()
-        self.wanted = range(len(self.table)) if wanted is None else wanted
-
-    @cached_property
-    def places(self) -> list[tuple[int, int, int]]:
-        """Of each item the step, the shape of its column (columns that differ by a constant have one), and
-        the address in thread 0."""
-        starts, shapes = self.table[:, 0].tolist(), dict[bytes, int]()
-        moved = [shapes.setdefault(row.tobytes(), len(shapes)) for row in self.table - self.table[:, :1]]
-        return list(zip(self.times, moved, starts, strict=True))
-
-    @cached_property
-    def first(self) -> dict[tuple[int, int, int], int]:
-        """The first item at each place."""
-        found: dict[tuple[int, int, int], int] = {}
-        for item in self.wanted:
-            found.setdefault(self.places[item], item)
-        return found
+        self.times = np.zeros(count, dtype=np.int64) if steps is None else steps
+        self.wanted = np.arange(count) if wanted is None else np.asarray(wanted, dtype=np.int64)
+        # columns that differ by a constant have one shape
+        self.starts, self.shapes = self.table[:, 0], first_alike(self.table - self.table[:, :1])
+        # one number says step, shape and the address in thread 0: addresses count on within it
+        room = int(self.starts.max(initial=0)) + _WIDEST
+        self.places = (self.times * count + self.shapes) * room + self.starts
+        self.different, self.first, self.which = np.unique(
+            self.places[self.wanted], return_index=True, return_inverse=True
+        )
 
     @cached_property
     def same(self) -> dict[int, int]:
         """For each item the first at its place."""
-        return {item: self.first[self.places[item]] for item in self.wanted}
+        return dict(zip(self.wanted.tolist(), self.wanted[self.first[self.which]].tolist(), strict=True))
 
     def accesses(self, bits: int, unit: int) -> Accesses | None:
         """The accesses of `bits` bits that move all items, each `unit` bits; None if that is impossible.
@@ -97,24 +95,21 @@ class Columns:
         Items at the same place in every thread are moved once.
         """
         together = bits // unit
-        aligned = (self.low & (bits - 1) == 0).tolist()
-        if not any(aligned):
+        begins = self.wanted[np.sort(self.first)]
+        begins = begins[self.low[begins] & (bits - 1) == 0]
+        if len(begins) * together != len(self.different) or not len(begins):
             return None
-        begins = [(place, item) for place, item in self.first.items() if aligned[item]]
-        if len(begins) * together != len(self.first):
+        moved = self.places[begins, None] + unit * np.arange(together)
+        at = np.minimum(np.searchsorted(self.different, moved), len(self.different) - 1)
+        if (self.different[at] != moved).any():
             return None
-        rows = [
-            tuple([self.first.get((time, shape, start + unit * place), -1) for place in range(together)])
-            for (time, shape, start), _ in begins
-        ]
-        if any(-1 in row for row in rows):
-            return None
-        tables = self.table[[item for _, item in begins]] // 8
-        shapes: dict[tuple[int, int], int] = {}
-        for number, ((_, shape, start), _) in enumerate(begins):
-            shapes.setdefault((shape, start % REGISTER_BITS), number)
-        steps = tuple([time for (time, _, _), _ in begins])
-        return Accesses(bits, tables, tuple(rows), steps, self.same, tuple(shapes.values()))
+        rows = self.wanted[self.first[at]].tolist()
+        kinds = self.shapes[begins] * REGISTER_BITS + self.starts[begins] % REGISTER_BITS
+        shapes = np.sort(np.unique(kinds, return_index=True)[1])
+        return Accesses(
+            bits, self.table[begins] // 8, tuple(map(tuple, rows)), tuple(self.times[begins].tolist()),
+            self.same, tuple(shapes.tolist()), self.shapes[begins],
+        )  # fmt: skip
 
 
 def find_accesses(

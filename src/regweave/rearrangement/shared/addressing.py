@@ -79,28 +79,38 @@ class Addresses:
         return sum(value.operations for value in self.values) + len(xors)
 
 
-def plan_addresses(tables: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> Addresses:
-    """Few values for these `tables`, each the byte address of one access in every thread."""
+def plan_addresses(
+    tables: Sequence[NDArray[np.int64]] | NDArray[np.int64], alike: NDArray[np.int64] | None = None
+) -> Addresses:
+    """Few values for these `tables`, each the byte address of one access in every thread.
+
+    Tables that differ by a constant have one number in `alike`, if it is given.
+    """
     tables = np.asarray(tables)
+    kinds = range(len(tables)) if alike is None else alike.tolist()
     values: list[ThreadValue] = []
+    by_kind: dict[int, int] = {}
     by_moves: dict[bytes, int] = {}
     by_flips: dict[bytes, int] = {}
     uses = []
-    moves, flips = tables - tables[:, :1], tables ^ tables[:, :1]
-    supports = np.bitwise_or.reduce(flips, axis=1).tolist()
-    rows = zip(tables[:, 0].tolist(), moves, flips, supports, moves.min(axis=1).tolist(), strict=True)
-    for start, moved, flipped, support, least in rows:
-        constant = start & support
+    for table, start, kind in zip(tables, tables[:, 0].tolist(), kinds, strict=True):
+        if kind in by_kind:
+            uses.append((by_kind[kind], 0, start))
+            continue
+        moved, flipped = table - start, table ^ start
+        least, support = int(moved.min()), int(np.bitwise_or.reduce(flipped))
+        constant, offset = start & support, start & ~support
         known = by_moves.get(moved.tobytes()) if least >= 0 else None
         if known is not None:
+            by_kind[kind] = known
             uses.append((known, 0, start))
         elif (known := by_flips.get(flipped.tobytes())) is not None:
-            uses.append((known, constant, start & ~support))
+            uses.append((known, constant, offset))
         else:
             number = len(values)
             if least < 0 or _flips(flipped):
                 values.append(_value(flipped))
-                uses.append((number, constant, start & ~support))
+                uses.append((number, constant, offset))
             else:
                 values.append(_value(moved))
                 uses.append((number, 0, start))

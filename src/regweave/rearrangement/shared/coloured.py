@@ -139,7 +139,8 @@ class _Colouring:
         bits = len(items[0]) * self.relation.destination.element_type.bits
         same = {item: item for row in items for item in row}
         tables = np.ascontiguousarray(addresses[rows].T)
-        return Accesses(bits, tables, tuple(items), (0,) * len(items), same, tuple(range(len(items))))
+        every = range(len(items))
+        return Accesses(bits, tables, tuple(items), (0,) * len(items), same, tuple(every), np.array(every))
 
     def _like(self, thread: int, phases: NDArray[np.int64]) -> int:
         lanes = self.relation.lanes

@@ -12,14 +12,14 @@ keeps its elements but needs them in registers that depend on the lane: it store
 own and loads them in its own order, with nobody to wait for. Layouts over several warps wait for the block.
 
 Parts of registers are put together by byte permutes before and after, unless they are packed on the way
-anyway.
+anyway. Elements of less than a byte that part lie in bytes of their own in between (spreading.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,13 +36,17 @@ from regweave.rearrangement.remembered import Remembered
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.addressing import lower_addresses
 from regweave.rearrangement.shared.coloured import coloured_passage
+from regweave.rearrangement.shared.copies import copied_passage
 from regweave.rearrangement.shared.matrix_rows import MATRICES
 from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.shared.trials import own_passage, trial_passage
+from regweave.rearrangement.slots import first_where
+from regweave.rearrangement.spreading import BYTE, bytes_part, in_bytes, join, pieces_of, spread
 from regweave.rearrangement.tuples import tuple_moves
 
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
+_APART = "parts of bytes would have to be taken apart"
 _PASSAGES = Remembered[tuple[str, Passage] | str](96)
 
 
@@ -67,16 +71,40 @@ class SharedWay:
             return f"{machine.name} has no shared memory"
         if kind.bits > WORD:
             return f"{self.relation.destination.dtype} elements take two registers each"
+        if self.form != "grouped" and self._elements > machine.shared_bytes:
+            return _too_much(self._elements, machine)
         find: dict[str, Callable[[Request, Relation], tuple[str, Passage] | str]]
         find = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
         found = _PASSAGES.found(
             (self.relation.key, machine, _tuples(self.request), self.form),
-            lambda: find[self.form](self.request, self.relation),
+            lambda: self._search(find[self.form]),
         )
         if not isinstance(found, str) and found[1].bytes > machine.shared_bytes:
-            need = found[1].bytes
-            return f"it needs {need} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
+            return _too_much(found[1].bytes, machine)
         return found
+
+    @property
+    def _elements(self) -> int:
+        """Bytes of all elements as they lie in memory."""
+        bits = self.relation.destination.element_type.bits
+        return (
+            self.relation.source.elements * (max(bits, BYTE) if bytes_part(self.relation) else bits) // BYTE
+        )
+
+    @property
+    def _lies(self) -> Relation | None:
+        """The relation as its elements lie in memory: less than a byte that parts has a byte of its own."""
+        return in_bytes(self.relation) if bytes_part(self.relation) else self.relation
+
+    def _search(
+        self, find: Callable[[Request, Relation], tuple[str, Passage] | str]
+    ) -> tuple[str, Passage] | str:
+        if self._lies is None:
+            return _APART
+        found = find(self.request, self._lies)
+        if isinstance(found, str) or self._lies is self.relation:
+            return found
+        return found[0], replace(found[1], pieces=pieces_of(self.relation.destination.element_type.bits))
 
     def least(self) -> Cost | None:
         """Instructions that it takes at least, conversions not counted; None if it does not apply."""
@@ -84,11 +112,19 @@ class SharedWay:
             return None
         passage = self.passage[1]
         stores, loads = passage.stores, passage.loads
-        barriers = 0 if passage.scope is None else 2 * passage.steps - 1
+        logic, source, results = 1, self.relation.source, self.relation.destination
+        if results.bijective:  # all pieces are joined
+            logic += 2 * (passage.pieces - 1) * results.registers
+        if passage.pieces > 1 and self.relation.packing is None and source.bijective:  # and spread before
+            logic += (2 * passage.pieces - 1) * source.registers
         return Cost(
-            logic=1, shared_stores=len(stores.items), shared_loads=len(loads.items), barriers=barriers,
+            logic=logic,
+            byte_permutes=passage.permutes(self._lies or self.relation),
+            shared_stores=len(stores.items),
+            shared_loads=len(loads.items),
+            barriers=0 if passage.scope is None else 2 * passage.steps - 1,
             shared_words=sum(len(side.items) * max(side.bits // WORD, 1) for side in (stores, loads)),
-        )  # fmt: skip
+        )
 
     def candidate(self) -> Candidate:
         """The candidate, with its program if it applies."""
@@ -106,14 +142,14 @@ class SharedWay:
 
 
 def _whole(request: Request, relation: Relation) -> tuple[str, Passage] | str:
-    machine = request.machine
+    machine, tuples = request.machine, _tuples(request)
     found = (
-        linear_passage(relation, machine, _tuples(request))
-        or trial_passage(relation, machine)
+        linear_passage(relation, machine, tuples)
+        or trial_passage(relation, machine, tuples, copied_passage(relation, machine, tuples))
         or coloured_passage(relation, machine)
     )
     if found is None:
-        return "parts of bytes would have to be taken apart"
+        return _APART
     return f"all lanes of the {found.scope} at once", found
 
 
@@ -125,16 +161,20 @@ def _grouped(request: Request, relation: Relation) -> tuple[str, Passage] | str:
 
 
 def _single(request: Request, relation: Relation) -> tuple[str, Passage] | str:
-    elsewhere = np.argwhere(relation.peers != np.arange(relation.lanes)[:, None])
-    if elsewhere.size:
-        lane, item = (int(number) for number in elsewhere[0])
+    elsewhere = first_where(relation.peers != np.arange(relation.lanes)[:, None])
+    if elsewhere is not None:
+        lane, item = elsewhere
         element = divmod(int(relation.destination.table[lane, item]), relation.destination.shape[1])
         peer = int(relation.peers[lane, item])
         return f"lane {lane} needs element {element} of lane {peer}"
     found = own_passage(relation, request.machine)
     if found is None:
-        return "parts of bytes would have to be taken apart"
+        return _APART
     return "every lane permutes its own words", found
+
+
+def _too_much(need: int, machine: WarpMachine) -> str:
+    return f"it needs {need} bytes of shared memory, {machine.name} has {machine.shared_bytes}"
 
 
 def _tuples(request: Request) -> tuple[int, int]:
@@ -156,7 +196,7 @@ def lower_passage(
     addresses = lower_addresses(passage.addresses, builder, thread, machine)
     words = _stored_words(builder, relation, passage)
     loaded: Held = {}
-    unit, stores, loads = relation.destination.element_type.bits, passage.stores, passage.loads
+    unit, stores, loads = _unit(relation, passage), passage.stores, passage.loads
     for step in range(passage.steps):
         if step and passage.scope is not None:
             builder.barrier(passage.scope)
@@ -186,13 +226,18 @@ def lower_passage(
                     for part, item in enumerate(loads.rows.word(loads.items[number][0], matrix)):
                         loaded[item] = word, part * unit
     same = loads.same if loads.rows is None else {item: item for item in loaded}
-    results = _results(builder, relation, {item: loaded[at] for item, at in same.items()})
+    results = _results(builder, relation, passage, {item: loaded[at] for item, at in same.items()})
     return builder.finish([result_value(builder, relation, value) for value in results])
+
+
+def _unit(relation: Relation, passage: Passage) -> int:
+    """Bits of an element in memory."""
+    return relation.destination.element_type.bits if passage.pieces == 1 else BYTE
 
 
 def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage) -> list[list[Value]]:
     """The words of every store."""
-    unit = relation.destination.element_type.bits
+    unit = _unit(relation, passage)
     per_word = WORD // unit
     rows = passage.stores.rows
     chunks = [
@@ -201,18 +246,45 @@ def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage)
         else [rows.word(row[0], matrix) for matrix in range(MATRICES)]
         for row in passage.stores.items
     ]
+    flat = [chunk for row in chunks for chunk in row]
     if relation.packing is not None:
-        return [[word_value(builder, relation, chunk) for chunk in row] for row in chunks]
-    held: Held = {}
-    for item in range(relation.source.items):
-        register, part = divmod(item, per_word)
-        held[item] = word_value(builder, relation, [register * per_word]), part * unit
-    words = iter(assemble(builder, [chunk for row in chunks for chunk in row], held, unit))
+        words = iter(_packed_chunks(builder, relation, flat, passage.pieces))
+        return [[next(words) for _ in row] for row in chunks]
+    kind, registers = relation.source.element_type, list[Value]()
+    for first in range(0, relation.source.items, kind.per_register):
+        word = word_value(builder, relation, [first])
+        registers += [word] if passage.pieces == 1 else spread(builder, word, kind.bits)
+    held = {
+        number * per_word + part: (word, part * unit)
+        for number, word in enumerate(registers)
+        for part in range(per_word)
+    }
+    words = iter(assemble(builder, flat, held, unit))
     return [[next(words) for _ in row] for row in chunks]
 
 
-def _results(builder: ProgramBuilder, relation: Relation, loaded: Held) -> list[Value]:
-    unit = relation.destination.element_type.bits
+def _packed_chunks(
+    builder: ProgramBuilder, relation: Relation, chunks: Sequence[tuple[int, ...]], pieces: int
+) -> list[Value]:
+    """The words of these source items, packed on the way; several `pieces` are packed as one word first."""
+    if pieces == 1:
+        return [word_value(builder, relation, chunk) for chunk in chunks]
+    words: list[Value] = []
+    for first in range(0, len(chunks), pieces):
+        together = chunks[first : first + pieces]
+        if len(together[0]) == 1:  # an element alone lies where it is wanted
+            words += [word_value(builder, relation, chunk) for chunk in together]
+            continue
+        padded = [*together, *[together[-1]] * (pieces - len(together))]
+        word = word_value(builder, relation, [item for items in zip(*padded, strict=True) for item in items])
+        words += spread(builder, word, relation.destination.element_type.bits)[: len(together)]
+    return words
+
+
+def _results(builder: ProgramBuilder, relation: Relation, passage: Passage, loaded: Held) -> list[Value]:
+    unit = _unit(relation, passage)
     per_word, items = WORD // unit, relation.destination.items
     wanted = [range(first, min(first + per_word, items)) for first in range(0, items, per_word)]
-    return assemble(builder, wanted, loaded, unit)
+    words, size = assemble(builder, wanted, loaded, unit), passage.pieces
+    bits = relation.destination.element_type.bits
+    return [join(builder, words[first : first + size], bits) for first in range(0, len(words), size)]

@@ -39,6 +39,8 @@ class Passage:
     """The accesses of both sides in `bytes` bytes, in `steps` steps; `kind` says how addresses came about.
 
     `scope` is that of the barriers, None where no lane waits for another; `active` threads take part.
+    Elements of less than a byte may have bytes of their own in memory: then the items are those of the
+    relation of `pieces` (spreading.py).
     """
 
     kind: str
@@ -48,11 +50,14 @@ class Passage:
     steps: int
     scope: str | None
     active: int
+    pieces: int = 1
 
     @cached_property
     def addresses(self) -> Addresses:
         """The addresses of the stores, then of the loads."""
-        return plan_addresses(np.concatenate([self.stores.tables, self.loads.tables]))
+        stores, loads = self.stores, self.loads
+        alike = np.concatenate([stores.alike, loads.alike + len(stores.alike) + int(stores.alike.max())])
+        return plan_addresses(np.concatenate([stores.tables, loads.tables]), alike)
 
     def _address_work(self) -> int:
         return self.addresses.operations
@@ -69,10 +74,12 @@ class Passage:
         Registers stand in tuples of these sizes on the two sides.
         """
         count = len(self.stores.items) + len(self.loads.items)
-        sides = [(self.loads, tuples[1])]
+        sides, unit = [(self.loads, tuples[1])], relation.destination.element_type.bits
         if relation.packing is None:
             sides.append((self.stores, tuples[0]))
-        unit = relation.destination.element_type.bits
+        else:  # two elements of a word are converted at once
+            words = len(self.stores.items) * max(self.stores.bits // WORD, 1)
+            count += words * -(-min(self.stores.bits, WORD) // (2 * unit))
         # what takes longest to find comes last
         for work in (*(partial(_part_work, side, unit, size) for side, size in sides), self._address_work):
             if most is not None and count > most:
@@ -80,15 +87,32 @@ class Passage:
             count += work()
         return count
 
+    def permutes(self, relation: Relation) -> int:
+        """Permutes that put words together, at least: those stored, and the destination's registers.
+
+        `relation` is that of the elements as they lie in memory.
+        """
+        unit, least = relation.destination.element_type.bits, 0
+        if relation.packing is None and relation.source.bijective and self.stores.rows is None:
+            least += int(np.count_nonzero(~_straight_words(self.stores, unit)))
+        items, per_word = relation.destination.items, WORD // unit
+        if relation.destination.bijective and self.loads.rows is None and items % per_word == 0:
+            whole = np.count_nonzero(_straight_words(self.loads, unit)) if self.loads.bits >= WORD else 0
+            least += items // per_word - int(whole)
+        return least
+
 
 class Choice:
     """The best passage so far: free of bank conflicts, fewest instructions, then least memory.
 
-    `tuples` are the sizes of register tuples on the two sides, which wide accesses may have to copy.
+    `tuples` are the sizes of register tuples on the two sides, which wide accesses may have to copy. Several
+    `copies` must find room.
     """
 
-    def __init__(self, relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1)) -> None:
-        self.relation, self.machine, self.tuples = relation, machine, tuples
+    def __init__(
+        self, relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1), copies: int = 1
+    ) -> None:
+        self.relation, self.machine, self.tuples, self.copies = relation, machine, tuples, copies
         self.best: Passage | None = None
         self._score = 0, 0
 
@@ -98,6 +122,8 @@ class Choice:
 
     def offer(self, passage: Passage) -> None:
         """Take this one if it is better."""
+        if self.copies > 1 and passage.bytes * self.copies > self.machine.shared_bytes:
+            return
         most = None if self.best is None else self._score[0]
         count = passage.instructions(self.relation, self.tuples, most)
         if count is None:
@@ -108,10 +134,15 @@ class Choice:
 
 
 def linear_passage(
-    relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1), *, grouped: bool = False
+    relation: Relation,
+    machine: WarpMachine,
+    tuples: tuple[int, int] = (1, 1),
+    *,
+    grouped: bool = False,
+    copies: int = 1,
 ) -> Passage | None:
-    """The best passage of linear layouts, all at once or `grouped`; None for others."""
-    choice = Choice(relation, machine, tuples)
+    """The best passage of linear layouts, all at once or `grouped`, with room for `copies`; else None."""
+    choice = Choice(relation, machine, tuples, copies)
     _try_linear(choice, None, None, grouped=grouped)
     if not grouped and relation.lanes == machine.lanes:
         for access, transposed in product(("load", "store"), (False, True)):
@@ -133,7 +164,7 @@ def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *
     wanted, scope = stored_items(source.table), barrier_scope(relation, machine)
     for way in arrange(
         source, destination, machine, packed=relation.packing is not None, grouped=grouped, rows=rows,
-        hopeless=lambda store, load: choice.hopeless(
+        copies=choice.copies, hopeless=lambda store, load: choice.hopeless(
             len(wanted) * unit // store + destination.items * unit // load
         ),
     ):  # fmt: skip
@@ -198,7 +229,15 @@ def over_threads(table: NDArray[np.int64], machine: WarpMachine) -> NDArray[np.i
     """The rows of all threads of the warps: those that take no part do as others do."""
     lanes = table.shape[0]
     threads = -(-lanes // machine.lanes) * machine.lanes
-    return table[np.arange(threads) % lanes]
+    return table if threads == lanes else table[np.arange(threads) % lanes]
+
+
+def _straight_words(side: Accesses, unit: int) -> NDArray[np.bool_]:
+    """`[accesses, words]`: whether a word is one of a register's, from its beginning on."""
+    words = np.array(side.items).reshape(len(side.items), -1, min(WORD, side.bits) // unit)
+    return (words == words[..., :1] + np.arange(words.shape[2])).all(axis=2) & (
+        words[..., 0] % (WORD // unit) == 0
+    )
 
 
 def _part_work(side: Accesses, unit: int, size: int) -> int:

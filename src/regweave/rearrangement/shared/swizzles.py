@@ -90,13 +90,15 @@ def arrange(
     packed: bool = False,
     grouped: bool = False,
     rows: str | None = None,
+    copies: int = 1,
     hopeless: Callable[[int, int], bool] = lambda store, load: False,
 ) -> Iterator[Arrangement]:
     """Arrangements to choose from, wide accesses first; none where the layouts are not linear over bits.
 
     `packed`: which of the source's items share a register is free. `grouped`: in as many steps as keep all
     lanes busy, none if one step is all there is. `rows`: the side, `load` or `store`, whose first items are
-    rows of 16 bytes as they are. Accesses of so many bits, to store and to load, are left out if `hopeless`.
+    rows of 16 bytes as they are. There must be room for `copies`. Accesses of so many bits, to store and to
+    load, are left out if `hopeless`.
     """
     sides = linear_sides(source, destination)
     if sides is None:
@@ -116,7 +118,7 @@ def arrange(
         # parts of words each in a word of its own, where lanes would get into one another's way in one
         apart = 32 // (unit << len(vectors.load)) if vectors.store == vectors.load else 1
         for cell in dict.fromkeys((1, max(apart, 1))):
-            banks, room = machine.shared_banks * 32, machine.shared_bytes * 8
+            banks, room = machine.shared_banks * 32, machine.shared_bytes * 8 // copies
             frame = _Frame(*sides, vectors, steps, unit, cell, banks, room, *spans)
             yield from frame.arrangements()
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
@@ -42,10 +43,22 @@ _SAMPLES = 4  # items of a side that are looked at before all others
 _ALL = slice(None)
 
 
-def trial_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
-    """The best of the first passages without bank conflicts; None where they remain in all trials."""
-    choice, found, scope = Choice(relation, machine), 0, barrier_scope(relation, machine)
-    for kind, stored, loaded in _trials(relation, machine):
+def trial_passage(
+    relation: Relation,
+    machine: WarpMachine,
+    tuples: tuple[int, int] = (1, 1),
+    known: Passage | None = None,
+) -> Passage | None:
+    """The best of the first passages without bank conflicts; None where they remain in all trials.
+
+    Where one is `known` only the simplest are tried.
+    """
+    choice, found, scope = Choice(relation, machine, tuples), 0, barrier_scope(relation, machine)
+    if known is not None:
+        choice.offer(known)
+    for kind, number, stored, loaded in _trials(relation, machine):
+        if known is not None and number == 1:
+            break
         if not _promising(stored, relation.source.items, relation, machine, "store"):
             continue
         if not _promising(loaded, relation.destination.items, relation, machine, "load"):
@@ -54,8 +67,8 @@ def trial_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
         loads = None if stores is None else _widest(loaded(_ALL), relation, machine, "load")
         if stores is not None and loads is not None:
             choice.offer(make_passage(relation, kind, stores, loads, scope))
-            found += 1
-        if found == _ENOUGH:
+            found += number
+        if found >= _ENOUGH:
             break
     return choice.best
 
@@ -115,58 +128,62 @@ def _slot_order(items: int, lanes: int, unit: int, columns: int) -> NDArray[np.i
     return (item // WORD * row + lane) * WORD + item % WORD
 
 
-def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, _Side, _Side]]:
-    """Bit addresses of the source's and of the destination's slots."""
+def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, int, _Side, _Side]]:
+    """Bit addresses of the source's and of the destination's slots, and how many trials they stand for."""
     source, destination = relation.source, relation.destination
-    unit, lanes, banks = _unit(relation), relation.lanes, machine.shared_banks
-    sent = _Slots(_slot_order(source.items, lanes, unit, banks), banks)
+    unit, banks = _unit(relation), machine.shared_banks
+    sent = _Slots(relation.lanes, source.items, unit, banks)
     ways = [("source order", sent, sent.at(relation.peers, relation.items))]
     if source.bijective and destination.bijective:
         held = np.empty(source.table.shape, dtype=np.int64)
         held[relation.peers, relation.items] = np.arange(held.size).reshape(relation.peers.shape)
-        taken = _Slots(_slot_order(destination.items, lanes, unit, banks), banks)
+        taken = _Slots(relation.lanes, destination.items, unit, banks)
         ways.append(("destination order", taken.at(*np.divmod(held, destination.items)), taken))
     # a lane's place in each row of slots is turned, so that lanes which take one lane's words part
     for skew in _PADDINGS:
-        for kind in ("turned", "xor"):
+        for kind in ("turned", "xor") if skew else ("turned",):
             for order, *sides in ways:
                 stored, loaded = (partial(side.turned, skew, kind) for side in sides)
-                yield f"{kind} {order}", stored, loaded
+                yield f"{kind} {order}", 1 if skew else 2, stored, loaded
     if source.bijective:
         for padding in _PADDINGS:
             for axis in (0, 1):
-                rows, columns = np.divmod(np.arange(source.elements), source.shape[1])
-                major, minor = (rows, columns) if axis == 0 else (columns, rows)
                 stride = -(-source.shape[1 - axis] * unit // WORD) * WORD + padding * WORD
-                addresses = major * stride + minor * unit
-                stored, loaded = (
-                    partial(_of_elements, addresses, side.table) for side in (source, destination)
-                )
-                yield f"padded {'rows' if axis == 0 else 'columns'}", stored, loaded
+                weights = (stride, unit) if axis == 0 else (unit, stride)
+                stored, loaded = (partial(_of_elements, weights, side) for side in (source, destination))
+                yield f"padded {'rows' if axis == 0 else 'columns'}", 1, stored, loaded
 
 
-def _of_elements(addresses: NDArray[np.int64], table: NDArray[np.int64], some: slice) -> NDArray[np.int64]:
-    return addresses[table[:, some]]
+def _of_elements(weights: tuple[int, int], layout: Layout, some: slice) -> NDArray[np.int64]:
+    row, column = np.divmod(layout.table[:, some], layout.shape[1])
+    return row * weights[0] + column * weights[1]
 
 
 class _Slots:
-    """The places of slots in rows of as many words as there are banks: row, bank, and part of a word."""
+    """The places of slots in rows of as many words as there are banks: row, bank, and part of a word.
 
-    def __init__(self, addresses: NDArray[np.int64], banks: int) -> None:
+    Word lies after word, the words of all lanes side by side.
+    """
+
+    def __init__(self, lanes: int, items: int, unit: int, banks: int) -> None:
         self.banks = banks
-        self.row, rest = np.divmod(addresses, banks * WORD)
-        self.bank, self.part = np.divmod(rest, WORD)
+        self.lanes, self.items = np.arange(lanes)[:, None], np.arange(items)[None]
+        self.row_of_lane, self.bank_of_lane = np.divmod(np.arange(lanes), banks)
+        words, parts = np.divmod(np.arange(items) * unit, WORD)
+        self.row_of_item, self.part_of_item = words * -(-lanes // banks), parts
 
     def at(self, lanes: NDArray[np.int64], items: NDArray[np.int64]) -> _Slots:
         """The places of these slots."""
         found = copy(self)
-        found.row, found.bank, found.part = (
-            table[lanes, items] for table in (self.row, self.bank, self.part)
-        )
+        found.lanes, found.items = lanes, items
         return found
 
     def turned(self, skew: int, kind: str, some: slice) -> NDArray[np.int64]:
         """The addresses of some items, where every row is turned by `skew` banks more than the one before."""
-        row, bank, part = (table[:, some] for table in (self.row, self.bank, self.part))
-        moved = (bank + skew * row) % self.banks if kind == "turned" else bank ^ (skew * row % self.banks)
-        return (row * self.banks + moved) * WORD + part
+        items = self.items[:, some]
+        lanes = self.lanes[:, some] if self.lanes.shape[1] > 1 else self.lanes
+        row = self.row_of_item[items] + self.row_of_lane[lanes]
+        bank = self.bank_of_lane[lanes]
+        if skew:
+            bank = (bank + skew * row) % self.banks if kind == "turned" else bank ^ (skew * row % self.banks)
+        return (row * self.banks + bank) * WORD + self.part_of_item[items]

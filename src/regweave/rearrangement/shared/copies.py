@@ -1,0 +1,102 @@
+"""Tiles of several copies side by side: a passage for one of them, and the same for the others further on.
+
+A tile of 31 fragments is linear over none of its bits, but it is 31 copies of one map, and what is known of
+linear layouts holds for each copy. The copies lie one after the other in memory, so that their addresses
+differ by constants, for which instructions have room:
+
+    1984 x 64 elements of wgmma.m64n248 in 128 lanes     31 copies of 64 x 64, 32 items of each lane
+
+On the destination's side a copy is a run of items; on the source's side whatever items it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.layouts import Layout
+from regweave.machines.gpu import WarpMachine
+from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.shared.accesses import Accesses
+from regweave.rearrangement.shared.passages import Passage, linear_passage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def copied_passage(relation: Relation, machine: WarpMachine, tuples: tuple[int, int]) -> Passage | None:
+    """The passage of all copies; None where there are none, or they are not linear."""
+    found = _copies(relation)
+    if found is None:
+        return None
+    one, items = found
+    copies, size = items.shape
+    passage = linear_passage(one, machine, tuples, copies=copies)
+    runs = np.arange(copies * size).reshape(copies, size)
+    if passage is None or (passage.stores.rows is not None and not np.array_equal(items, runs)):
+        return None
+    stores = _repeated(passage.stores, passage.bytes, items)
+    loads = _repeated(passage.loads, passage.bytes, runs)
+    return replace(passage, bytes=passage.bytes * copies, stores=stores, loads=loads)
+
+
+def _copies(relation: Relation) -> tuple[Relation, NDArray[np.int64]] | None:
+    """The relation of the first of an odd number of copies, and `[copies, items]` of the source.
+
+    None if there are no such copies.
+    """
+    source, destination, items = relation.source, relation.destination, relation.destination.items
+    size = items & -items
+    if size == items or source.items != items or not (source.bijective and destination.bijective):
+        return None
+    copies = items // size
+    taken = relation.items.reshape(relation.lanes, copies, size)
+    used = np.zeros((copies, items), dtype=bool)
+    used[np.arange(copies)[:, None], taken] = True
+    if (used.sum(axis=1) != size).any():
+        return None
+    held = np.nonzero(used)[1].reshape(copies, size)
+    place = np.empty(items, dtype=np.int64)
+    place[held] = np.arange(size)
+    peers, places = relation.peers.reshape(taken.shape), place[taken]
+    if (peers != peers[:, :1]).any() or (places != places[:, :1]).any():
+        return None
+    together = destination.element_type.per_register
+    if relation.packing is None and (size % together or not _whole_registers(held, together)):
+        return None
+    sides = _corner(source, held[0]), _corner(destination, np.arange(size))
+    if sides[0] is None or sides[1] is None or sides[0].shape != sides[1].shape:
+        return None
+    return Relation(sides[0], sides[1], peers[:, 0], places[:, 0], relation.packing), held
+
+
+def _whole_registers(held: NDArray[np.int64], together: int) -> bool:
+    """Whether what is held are all items of registers."""
+    runs = held.reshape(-1, together)
+    return np.array_equal(runs, runs[:, :1] // together * together + np.arange(together))
+
+
+def _corner(layout: Layout, items: NDArray[np.int64]) -> Layout | None:
+    """The layout of some items; None unless they hold a rectangle of the tile."""
+    row, column = np.divmod(layout.table[:, items], layout.shape[1])
+    row, column = row - row.min(), column - column.min()
+    shape = int(row.max()) + 1, int(column.max()) + 1
+    if shape[0] * shape[1] != row.size:
+        return None
+    return Layout(layout.name, shape, layout.dtype, row * shape[1] + column, layout.axes)
+
+
+def _repeated(side: Accesses, size: int, items: NDArray[np.int64]) -> Accesses:
+    """The accesses of all copies, `size` bytes apart; `items[copy]` are the items of each."""
+    tables = side.tables + size * np.arange(len(items))[:, None, None]
+    numbers = items.tolist()
+    return replace(
+        side,
+        tables=tables.reshape(-1, side.tables.shape[1]),
+        items=tuple(tuple(held[item] for item in row) for held in numbers for row in side.items),
+        steps=side.steps * len(items),
+        same={held[item]: held[first] for held in numbers for item, first in side.same.items()},
+        alike=np.tile(side.alike, len(items)),
+    )

@@ -1,0 +1,105 @@
+"""Elements of less than a byte in bytes of their own, which permutes and memory can move alone.
+
+    even = word & 0x0f0f0f0f      odd = (word >> 4) & 0x0f0f0f0f      word = even | odd << 4
+
+A word is spread over as many *pieces* as elements share a byte: element k lies in byte k // pieces of piece
+k % pieces. Once they have arrived the pieces are joined. Seen so, a relation of half-bytes is one of bytes in
+twice as many registers, which are the pieces:
+
+    >>> in_bytes(relate(d_of_s4, a_of_s4)).destination.dtype
+    'b8'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.layouts import Layout
+from regweave.layouts.elements import REGISTER_BITS
+from regweave.programs import ProgramBuilder, Value
+from regweave.rearrangement.relation import Relation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BYTE = 8
+_BYTES = REGISTER_BITS // BYTE
+
+
+def pieces_of(bits: int) -> int:
+    """How many words of whole bytes a word of elements of `bits` bits is spread over; 1 from a byte on."""
+    return max(1, BYTE // bits)
+
+
+def spread(builder: ProgramBuilder, word: Value, bits: int) -> list[Value]:
+    """The pieces of a word; the word itself if its elements have bytes of their own."""
+    if bits >= BYTE:
+        return [word]
+    mask = builder.constant(((1 << bits) - 1) * 0x01010101)
+    pieces = []
+    for shift in range(0, BYTE, bits):
+        moved = builder.step("shift_right", (word, builder.constant(shift))) if shift else word
+        pieces.append(builder.step("and", (moved, mask)))
+    return pieces
+
+
+def join(builder: ProgramBuilder, pieces: Sequence[Value], bits: int) -> Value:
+    """The word of pieces that were spread."""
+    word = pieces[0]
+    for number, piece in enumerate(pieces[1:], start=1):
+        moved = builder.step("shift_left", (piece, builder.constant(number * bits)))
+        word = builder.step("or", (word, moved))
+    return word
+
+
+@lru_cache(maxsize=2)
+def bytes_part(relation: Relation) -> bool:
+    """Whether what shares a byte of the destination does not share one of the source, in this order.
+
+    Where elements are packed on the way, which of them share a byte of the source is free, as long as it is
+    the same in all lanes.
+    """
+    pieces = pieces_of(relation.destination.element_type.bits)
+    if pieces == 1 or relation.destination.items % pieces:
+        return False
+    peers, items = (table.reshape(relation.lanes, -1, pieces) for table in (relation.peers, relation.items))
+    if (peers != peers[..., :1]).any():
+        return True
+    if relation.packing is None:
+        return bool((items != items[..., :1] // pieces * pieces + np.arange(pieces)).any())
+    together = np.unique(items.reshape(-1, pieces), axis=0)
+    return len(np.unique(together)) != together.size
+
+
+@lru_cache(maxsize=2)
+def in_bytes(relation: Relation) -> Relation | None:
+    """The relation of pieces, in bytes; None where a register is not full of elements.
+
+    What is packed on the way has no pieces before it is.
+    """
+    size = relation.destination.element_type.per_register
+    if relation.destination.items % size or (relation.packing is None and relation.source.items % size):
+        return None
+    order = _order(relation.destination.items, size)
+    items = relation.items[:, order]
+    source = relation.source
+    if relation.packing is None:
+        places = _order(source.items, size)
+        items, source = np.argsort(places)[items], _of_pieces(source, places)
+    destination = _of_pieces(relation.destination, order)
+    return Relation(source, destination, relation.peers[:, order], items, relation.packing)
+
+
+def _order(items: int, size: int) -> NDArray[np.int64]:
+    """The item that each byte of the pieces holds, of registers of `size` items."""
+    register, place = np.divmod(np.arange(items), size)
+    piece, byte = np.divmod(place, _BYTES)
+    return register * size + byte * (size // _BYTES) + piece
+
+
+def _of_pieces(layout: Layout, order: NDArray[np.int64]) -> Layout:
+    return Layout(layout.name, layout.shape, "b8", layout.table[:, order], layout.axes)
