@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import regweave
-from regweave.convolution.choice import choose, scratch_bytes, strip_limit
+from regweave.convolution.choice import choose, scratch_bytes
 from regweave.convolution.native import NativeConvolution
+from regweave.convolution.strips import strip_limit
 from regweave.convolution.tables import pack_weights
 from regweave.kernels.convolution import rolling_bytes
 from regweave.machines.x86 import AVX2, AVX512

@@ -21,9 +21,10 @@ from regweave.cascades.arrays import address_of, aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
-from regweave.convolution.choice import FORMS, untransformed
+from regweave.convolution.choice import FORMS
 from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
+from regweave.convolution.strips import untransformed
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution, Elementwise, activation, convolution_of

@@ -14,15 +14,31 @@ of its loads' time and a step of the loop; tails count, so 512 columns are cut i
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
 from regweave.convolution.folds import Fold, fold, most_image_pieces, most_result_pieces, unfolded
 from regweave.convolution.forms import plane_shifts
+from regweave.convolution.strips import (
+    MOST_ROWS,
+    SHARERS,
+    STRIP_BYTES,
+    TRANSFORMED,
+    band_rows_of,
+    lines_of,
+    most_rows_of,
+    row_form,
+    row_transform,
+    shared_columns,
+    strip_budget,
+    strip_bytes,
+    strip_columns,
+    strip_limit,
+    untransformed,
+)
 from regweave.errors import InputError, nearest_names
-from regweave.kernels.convolution import ConvTile, Transform, transform
+from regweave.kernels.convolution import ConvTile
 from regweave.kernels.epilogue import Epilogue
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
@@ -32,33 +48,21 @@ FORMS = ("none", "polyphase", "unrolled", "transformed")
 #: Channels up to which the image is read where it is: a set of the first-level cache holds 8 lines, and the
 #: rows of many channels often start at addresses that compete for the same sets.
 _DIRECT_CHANNELS = 8
-#: Bytes of a strip at most: a good part of a core's own cache.
-_STRIP_BYTES = 640 * 1024
-#: Share of the image that the strips of four threads may take, for images of at least a megapixel.
-_SHARE, _LARGE = 0.02, 1_000_000
 #: Kernel rows that are written out in a tile of several rows, at most; filters for which such a tile pays.
 _MOST_KERNEL_ROWS, _FEW_OUTPUTS = 127, 2
 #: Output rows of a tile at most.
 _MOST_ROWS = 8
-#: Of tiles that hold all weights: kernel columns (each has an address in a register), output rows, and
-#: products that are written out, at most.
-_MOST_COLUMNS, _MOST_COLUMN_ROWS, _MOST_PRODUCTS = 7, 16, 600
+#: Of tiles that hold all weights: kernel columns (each has an address in a register), and products that are
+#: written out, at most.
+_MOST_COLUMNS, _MOST_PRODUCTS = 7, 600
 #: The share of a filter's weights that may be left in memory.
 _MOST_FAR = 0.25
 #: Output rows of a tile whose weights are a column times a row, at most: each is written to its own place
 #: in memory, and many of those take longer than few.
 _SEPARABLE_ROWS = 8
-#: Cycles for a vector of a line that goes to a strip.
-_FILL = 4
 #: What a load costs beside the products that hide most of it, and what a tile costs before its first product.
 _LOAD, _START = 0.3, 50.0
-#: Vectors of a row from which on each thread gets two strips of it, where rows are too few to share.
-_SHARED_VECTORS = 16
-#: Threads that strips and bands of transformed rows are made for, however many there are.
-_SHARERS = 4
-#: Stride -> kernel rows -> output rows that a transform gives: more would cost accuracy. Filters from which
-#: on it pays to transform the rows that they share.
-_TRANSFORMED = {1: {2: 4, 3: 4, 4: 3, 5: 2}, 2: {3: 3, 5: 2, 7: 2}}
+#: Filters from which on it pays to transform the rows that they share.
 _WORTH_TRANSFORMING = 4
 #: A folded map's outputs beside one another, at most; the share of cycles that folding must leave.
 _MOST_FOLDED, _FOLDED_GAIN = 256, 0.9
@@ -125,7 +129,7 @@ def choose(
     if apart and _column(c, machine, c.horizontal.outputs, epilogue, direct=True):
         form = "none"
     direct = form == "none" and neighbours and _read_in_place(c, machine)
-    strip = c.horizontal.outputs if direct else _strip_columns(c, machine, form, 1)
+    strip = c.horizontal.outputs if direct else strip_columns(c, machine, form, 1)
     separable = separable and form == "none" and c.horizontal.stride == 1
     shape = None
     if dense:
@@ -143,18 +147,18 @@ def choose(
     in_place = _in_place(c, machine, form) if neighbours else ()
     by = _fold(c, machine, form) if in_place and dense and not (direct or shape or stream) else None
     map_, c = c, unfolded(c, by)
-    strip = _strip_columns(c, machine, form, by.rows) if by else strip
+    strip = strip_columns(c, machine, form, by.rows) if by else strip
     columns = c.horizontal.kernel if shape else 0
     far = shape.far if shape else 0
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
     spared = direct and (columns > 0 or not _rows_missing(c))  # of strips
-    most_rows = 1 if by else registers if spared else _most_rows(c, machine, form)
+    most_rows = 1 if by else registers if spared else most_rows_of(c, machine, form)
     rows, outputs, vectors = (
         (shape.rows, 1, shape.vectors) if shape else _tile(c, machine, registers, strip, most_rows)
     )
     if not spared:
-        strip = min(strip, _strip_columns(c, machine, form, by.rows if by else rows))
-    strip = min(strip, _shared_columns(c, machine, rows, threads))
+        strip = min(strip, strip_columns(c, machine, form, by.rows if by else rows))
+    strip = min(strip, shared_columns(c, machine, rows, threads))
     by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
     widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
@@ -183,7 +187,7 @@ def choose(
         image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,
         result_pieces=most_result_pieces(map_, by, machine.lanes) if by else 0,
     )
-    band = rows if direct else by.rows if by else _band_rows(c, machine, form, strip, rows, threads)
+    band = rows if direct else by.rows if by else band_rows_of(c, machine, form, strip, rows, threads)
     return Choice(form, tile, tiles, strip, band, by)
 
 
@@ -202,7 +206,7 @@ def _transformed(
     tiles = even_parts(c.group_filters, outputs)
     by = _fold(c, machine, "transformed") if in_place and dense and not stream else None
     map_, c = c, unfolded(c, by)
-    strip = _strip_columns(c, machine, "transformed", by.rows if by else t.outputs)
+    strip = strip_columns(c, machine, "transformed", by.rows if by else t.outputs)
     tile = ConvTile(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=t.products,
@@ -219,7 +223,7 @@ def _transformed(
         result_pieces=most_result_pieces(map_, by, machine.lanes) if by else 0,
     )
     # which rows are a group decides how they round: the bits must not depend on the number of threads
-    band = by.rows if by else _band_rows(c, machine, "transformed", strip, t.outputs, _SHARERS)
+    band = by.rows if by else band_rows_of(c, machine, "transformed", strip, t.outputs, SHARERS)
     return Choice("transformed", tile, tiles, strip, band, by)
 
 
@@ -235,7 +239,7 @@ def _fold(c: Convolution, machine: VectorMachine, form: str) -> Fold | None:
         by = fold(c, rows)
         wide = unfolded(c, by)
         if wide.horizontal.outputs > _MOST_FOLDED or (
-            _strip_bytes(wide, machine, form, machine.lanes, rows) > _budget(c)
+            strip_bytes(wide, machine, form, machine.lanes, rows) > strip_budget(c)
         ):
             continue
         cycles = _map_cycles(c, machine, form, by)
@@ -252,8 +256,8 @@ def _map_cycles(c: Convolution, machine: VectorMachine, form: str, by: Fold | No
     if form == "transformed":
         t = row_transform(c)
         rows = by.rows if by else t.outputs
-        strip = _strip_columns(wide, machine, form, rows)
-        band = by.rows if by else _band_rows(c, machine, form, strip, rows, _SHARERS)
+        strip = strip_columns(wide, machine, form, rows)
+        band = by.rows if by else band_rows_of(c, machine, form, strip, rows, SHARERS)
         groups = -(-wide.vertical.outputs // band) * band // t.outputs
         weights = filters * taps * t.products
         cycles = groups * (vectors - _HALF * halves) * weights
@@ -262,12 +266,12 @@ def _map_cycles(c: Convolution, machine: VectorMachine, form: str, by: Fold | No
         registers = len(machine.register_class("vector").registers)
         outputs, width = _flat_tile(machine, registers, filters, vectors)
         row = _cost(machine, filters, vectors, outputs, width)[0]
-        strip = _strip_columns(wide, machine, form, by.rows if by else 1)
-        band = by.rows if by else _band_rows(c, machine, form, strip, 1, 1)
+        strip = strip_columns(wide, machine, form, by.rows if by else 1)
+        band = by.rows if by else band_rows_of(c, machine, form, strip, 1, 1)
         weights = filters * taps
         cycles = wide.vertical.outputs * row * (1 - _HALF * halves / vectors) * taps
     passes = -(-wide.vertical.outputs // band) * -(-wide.horizontal.outputs // strip)
-    near = 4 * weights <= _STRIP_BYTES
+    near = 4 * weights <= STRIP_BYTES
     return cycles + passes * 4 * weights / (_NEAR_BYTES if near else _FAR_BYTES)
 
 
@@ -280,34 +284,10 @@ def _in_place(c: Convolution, machine: VectorMachine, form: str) -> tuple[int, .
     return planes
 
 
-def row_form(c: Convolution, form: str) -> str:
-    """How a single row of a strip is rearranged: transformed rows combine rows in another form."""
-    return untransformed(c) if form == "transformed" else form
-
-
-def plane_elements(c: Convolution, machine: VectorMachine, form: str, columns: int) -> int:
-    """Elements of a plane of a strip of `columns` outputs: whole vectors."""
-    axis = c.horizontal
-    reach = 0 if form == "unrolled" else (axis.kernel - 1) * axis.dilation // axis.stride
-    lanes = machine.lanes
-    vectors = -(-(-(-columns // lanes) * lanes + reach) // lanes)
-    return lanes * (vectors + (vectors * lanes * 4 % 4096 == 0))  # rows a page apart would share cache sets
-
-
-def lines_of(c: Convolution, rows: int) -> int:
-    """Image rows that so many output rows read."""
-    return (rows - 1) * c.vertical.stride + c.vertical.span
-
-
 def transforms(c: Convolution) -> bool:
     """Whether rows can be transformed for `c`: neighbours, or every other one, and not too many."""
     axis = c.vertical
-    return axis.kernel in _TRANSFORMED.get(axis.stride, {}) and axis.dilation == 1 and axis.outputs > 1
-
-
-def untransformed(c: Convolution) -> str:
-    """The form that is taken where transformed rows are not."""
-    return "none" if c.horizontal.stride == 1 else "polyphase"
+    return axis.kernel in TRANSFORMED.get(axis.stride, {}) and axis.dilation == 1 and axis.outputs > 1
 
 
 def _form(c: Convolution, form: str | None, *, wide: bool) -> str:
@@ -406,8 +386,8 @@ def _column(
         return None
     best, least = None, float("inf")
     registers = len(machine.register_class("vector").registers) - (direct and machine.mask_class == "vector")
-    tallest = min(_SEPARABLE_ROWS if separable else _MOST_COLUMN_ROWS, c.vertical.outputs)
-    tallest = tallest if direct else min(tallest, _most_rows(c, machine, form))
+    tallest = min(_SEPARABLE_ROWS if separable else MOST_ROWS, c.vertical.outputs)
+    tallest = tallest if direct else min(tallest, most_rows_of(c, machine, form))
     bands = {-(-c.vertical.outputs // rows) for rows in range(1, tallest + 1)}
     most = min(registers, -(-columns // machine.lanes))
     apart = direct and c.horizontal.stride == 2  # pairs of vectors are taken apart
@@ -467,42 +447,10 @@ def _cost(machine: VectorMachine, filters: int, vectors: int, o: int, v: int) ->
     return total, loads
 
 
-def strip_limit(c: Convolution) -> int:
-    """Bytes that the strips of all threads may take, where one vector of results can do with that."""
-    places = c.vertical.size * c.horizontal.size
-    most = _SHARERS * _STRIP_BYTES
-    return min(most, int(_SHARE * 4 * c.channels * places)) if places >= _LARGE else most
-
-
 def most_parts(c: Convolution, machine: VectorMachine, choice: Choice, threads: int) -> int:
     """Parts that the work may be divided in: as many as strips have memory for, and one for each thread."""
     room = strip_limit(c) // max(1, scratch_bytes(c, machine, choice))
     return max(threads, room // threads * threads)
-
-
-def _budget(c: Convolution) -> int:
-    """Bytes that a strip may take."""
-    return strip_limit(c) // _SHARERS
-
-
-def strip_lines(c: Convolution, form: str, rows: int) -> int:
-    """Rows of a channel of a strip for so many output rows."""
-    if form != "transformed":
-        return lines_of(c, rows)
-    t = row_transform(c)
-    return rows // t.outputs * t.products
-
-
-def row_transform(c: Convolution) -> Transform:
-    """The transform of form transformed.
-
-    Three results of two rows need no points beyond 1 and -1: as accurate as no transform, where they fit.
-    """
-    axis = c.vertical
-    outputs = min(_TRANSFORMED[axis.stride][axis.kernel], axis.outputs)
-    if axis.kernel == 2 and axis.outputs % 3 == 0:
-        outputs = 3
-    return transform(outputs, axis.kernel, axis.stride)
 
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:
@@ -514,7 +462,7 @@ def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int
     c = unfolded(c, choice.fold)
     if choice.tile.direct and not (choice.tile.filled and _rows_missing(c)):
         return 0
-    return _strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
+    return strip_bytes(c, machine, choice.form, choice.strip_columns, choice.band_rows)
 
 
 def _rows_missing(c: Convolution) -> bool:
@@ -526,74 +474,5 @@ def _rows_missing(c: Convolution) -> bool:
 def _read_in_place(c: Convolution, machine: VectorMachine) -> bool:
     """Whether the image is read where it is: few channels, or a strip for one vector would be too large."""
     return c.group_channels <= _DIRECT_CHANNELS or (
-        _strip_bytes(c, machine, "none", machine.lanes, 1) > _budget(c)
+        strip_bytes(c, machine, "none", machine.lanes, 1) > strip_budget(c)
     )
-
-
-def _most_rows(c: Convolution, machine: VectorMachine, form: str) -> int:
-    """Output rows that a strip has room for, if it is as wide as a vector: one at least."""
-    budget = _budget(c)
-    rows = range(_MOST_COLUMN_ROWS, 1, -1)
-    return next((n for n in rows if _strip_bytes(c, machine, form, machine.lanes, n) <= budget), 1)
-
-
-def _strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:
-    """Bytes of a strip for so many columns and output rows, with the stage of transformed rows."""
-    planes = len(plane_shifts(c.horizontal, row_form(c, form)))
-    row = 4 * planes * plane_elements(c, machine, form, columns)
-    lines = strip_lines(c, form, rows) * c.group_channels
-    return row * (lines + (lines_of(c, rows) if form == "transformed" else 0))
-
-
-def _strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int) -> int:
-    """Columns of a strip: as many as its budget allows for so many rows, in equal ones of whole vectors."""
-    budget, columns, lanes = _budget(c), c.horizontal.outputs, machine.lanes
-
-    def width(strips: int) -> int:
-        return -(-columns // (strips * lanes)) * lanes
-
-    def fits(strips: int) -> bool:
-        return width(strips) <= lanes or _strip_bytes(c, machine, form, width(strips), rows) <= budget
-
-    # a row may be cut into millions of strips: halving finds how many
-    strips = 1 + bisect_left(range(1, -(-columns // lanes) + 1), True, key=fits)
-    return width(strips) if strips > 1 else columns
-
-
-def _shared_columns(c: Convolution, machine: VectorMachine, rows: int, threads: int) -> int:
-    """Columns of a strip at most, such that all threads have work where there are few rows."""
-    columns, lanes = c.horizontal.outputs, machine.lanes
-    units = c.batch * c.groups * -(-c.vertical.outputs // rows)
-    vectors = -(-columns // lanes)
-    wanted = threads if vectors < _SHARED_VECTORS * threads else 2 * threads
-    if threads == 1 or units >= threads:
-        return columns
-    strips = min(vectors, -(-wanted // units))
-    return -(-vectors // strips) * lanes if strips > 1 else columns
-
-
-def _band_rows(
-    c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int, threads: int
-) -> int:
-    """Output rows of a band, within the budget, and such that each thread gets two bands at least.
-
-    The last band ends with the image and does some rows again; each band rearranges rows that the one before
-    had as well. What costs least of both is taken.
-    """
-    budget, out_rows = _budget(c), c.vertical.outputs
-    strips = -(-c.horizontal.outputs // columns)
-    units = c.batch * c.groups * strips
-    most = rows
-    while most + rows <= out_rows:
-        if _strip_bytes(c, machine, form, columns, most + rows) > budget:
-            break
-        if threads > 1 and units * -(-out_rows // (most + rows)) < 2 * threads:
-            break
-        most += rows
-    row_cycles = c.group_filters * c.vertical.kernel * c.horizontal.kernel
-    line_cycles = _FILL * c.horizontal.stride
-
-    def cycles(band: int) -> int:
-        return -(-out_rows // band) * (band * row_cycles + strip_lines(c, form, band) * line_cycles)
-
-    return min(range(most, 0, -rows), key=cycles)

@@ -20,8 +20,9 @@ from regweave.cascades.arrays import address_of, aligned_bytes
 from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
-from regweave.convolution.choice import Choice, lines_of, most_parts, scratch_bytes, strip_lines
+from regweave.convolution.choice import Choice, most_parts, scratch_bytes
 from regweave.convolution.folds import unfolded
+from regweave.convolution.strips import lines_of, strip_lines
 from regweave.convolution.tables import make_tables, tile_table
 from regweave.devices import cpu
 from regweave.kernels.convolution import ConvArguments, ConvTile

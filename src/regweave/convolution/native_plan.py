@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regweave.convolution.choice import FORMS, Choice, choose, most_parts, scratch_bytes, strip_limit
+from regweave.convolution.choice import FORMS, Choice, choose, most_parts, scratch_bytes
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
+from regweave.convolution.strips import strip_limit
 from regweave.errors import InputError, UnsupportedError
 from regweave.machines.compute import ComputeMachine
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from regweave.convolution.choice import Choice, part_sizes, plane_elements, strip_limit
+from regweave.convolution.choice import Choice, part_sizes
+from regweave.convolution.strips import plane_elements, strip_limit
 from regweave.kernels.convolution import ConvTile, rolling_bytes
 from regweave.kernels.epilogue import Epilogue
 from regweave.machines.x86 import VectorMachine

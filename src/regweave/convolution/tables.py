@@ -13,10 +13,11 @@ from itertools import product
 
 import numpy as np
 
-from regweave.convolution.choice import Choice, lines_of, plane_elements, row_form, strip_lines
+from regweave.convolution.choice import Choice
 from regweave.convolution.folds import Fold, Pieces, image_pieces, result_pieces, unfolded
 from regweave.convolution.forms import plane_of, plane_shifts
 from regweave.convolution.separable import factors
+from regweave.convolution.strips import lines_of, plane_elements, row_form, strip_lines
 from regweave.kernels.convolution import BlockEntry, PlaneEntry, StripEntry, TileEntry
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution

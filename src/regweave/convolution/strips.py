@@ -1,0 +1,157 @@
+"""How large strips are: rows and columns of a band that fit a core's own cache, with their padding.
+
+    64 channels of 56 x 56, 3 x 3 transformed: 4 rows of results take 6 transformed rows of 58 elements, 80 as
+    whole vectors:  64 x 6 x 80 elements, 123 KB
+
+A strip of all channels holds the image rows that a band of output rows reads. The more rows, the fewer are
+rearranged twice; the more bands, the better for threads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from regweave.convolution.forms import plane_shifts
+from regweave.kernels.convolution import Transform, transform
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution
+
+#: Bytes of a strip at most: a good part of a core's own cache.
+STRIP_BYTES = 640 * 1024
+#: Share of the image that the strips of four threads may take, for images of at least a megapixel.
+_SHARE, _LARGE = 0.02, 1_000_000
+#: Cycles for a vector of a line that goes to a strip.
+_FILL = 4
+#: Vectors of a row from which on each thread gets two strips of it, where rows are too few to share.
+_SHARED_VECTORS = 16
+#: Threads that strips and bands of transformed rows are made for, however many there are.
+SHARERS = 4
+#: Output rows of a tile that holds weights, at most.
+MOST_ROWS = 16
+#: Stride -> kernel rows -> output rows that a transform gives: more would cost accuracy.
+TRANSFORMED = {1: {2: 4, 3: 4, 4: 3, 5: 2}, 2: {3: 3, 5: 2, 7: 2}}
+
+
+def lines_of(c: Convolution, rows: int) -> int:
+    """Image rows that so many output rows read."""
+    return (rows - 1) * c.vertical.stride + c.vertical.span
+
+
+def strip_lines(c: Convolution, form: str, rows: int) -> int:
+    """Rows of a channel of a strip for so many output rows."""
+    if form != "transformed":
+        return lines_of(c, rows)
+    t = row_transform(c)
+    return rows // t.outputs * t.products
+
+
+def row_transform(c: Convolution) -> Transform:
+    """The transform of form transformed.
+
+    Three results of two rows need no points beyond 1 and -1: as accurate as no transform, where they fit.
+    """
+    axis = c.vertical
+    outputs = min(TRANSFORMED[axis.stride][axis.kernel], axis.outputs)
+    if axis.kernel == 2 and axis.outputs % 3 == 0:
+        outputs = 3
+    return transform(outputs, axis.kernel, axis.stride)
+
+
+def untransformed(c: Convolution) -> str:
+    """The form that is taken where transformed rows are not."""
+    return "none" if c.horizontal.stride == 1 else "polyphase"
+
+
+def row_form(c: Convolution, form: str) -> str:
+    """How a single row of a strip is rearranged: transformed rows combine rows in another form."""
+    return untransformed(c) if form == "transformed" else form
+
+
+def plane_elements(c: Convolution, machine: VectorMachine, form: str, columns: int) -> int:
+    """Elements of a plane of a strip of `columns` outputs: whole vectors."""
+    axis = c.horizontal
+    reach = 0 if form == "unrolled" else (axis.kernel - 1) * axis.dilation // axis.stride
+    lanes = machine.lanes
+    vectors = -(-(-(-columns // lanes) * lanes + reach) // lanes)
+    return lanes * (vectors + (vectors * lanes * 4 % 4096 == 0))  # rows a page apart would share cache sets
+
+
+def strip_limit(c: Convolution) -> int:
+    """Bytes that the strips of all threads may take, where one vector of results can do with that."""
+    places = c.vertical.size * c.horizontal.size
+    most = SHARERS * STRIP_BYTES
+    return min(most, int(_SHARE * 4 * c.channels * places)) if places >= _LARGE else most
+
+
+def strip_budget(c: Convolution) -> int:
+    """Bytes that a strip may take."""
+    return strip_limit(c) // SHARERS
+
+
+def strip_bytes(c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int) -> int:
+    """Bytes of a strip for so many columns and output rows, with the stage of transformed rows."""
+    planes = len(plane_shifts(c.horizontal, row_form(c, form)))
+    row = 4 * planes * plane_elements(c, machine, form, columns)
+    lines = strip_lines(c, form, rows) * c.group_channels
+    return row * (lines + (lines_of(c, rows) if form == "transformed" else 0))
+
+
+def strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int) -> int:
+    """Columns of a strip: as many as its budget allows for so many rows, in equal ones of whole vectors."""
+    budget, columns, lanes = strip_budget(c), c.horizontal.outputs, machine.lanes
+
+    def width(strips: int) -> int:
+        return -(-columns // (strips * lanes)) * lanes
+
+    def fits(strips: int) -> bool:
+        return width(strips) <= lanes or strip_bytes(c, machine, form, width(strips), rows) <= budget
+
+    # a row may be cut into millions of strips: halving finds how many
+    strips = 1 + bisect_left(range(1, -(-columns // lanes) + 1), True, key=fits)
+    return width(strips) if strips > 1 else columns
+
+
+def most_rows_of(c: Convolution, machine: VectorMachine, form: str) -> int:
+    """Output rows that a strip has room for, if it is as wide as a vector: one at least."""
+    budget = strip_budget(c)
+    rows = range(MOST_ROWS, 1, -1)
+    return next((n for n in rows if strip_bytes(c, machine, form, machine.lanes, n) <= budget), 1)
+
+
+def shared_columns(c: Convolution, machine: VectorMachine, rows: int, threads: int) -> int:
+    """Columns of a strip at most, such that all threads have work where there are few rows."""
+    columns, lanes = c.horizontal.outputs, machine.lanes
+    units = c.batch * c.groups * -(-c.vertical.outputs // rows)
+    vectors = -(-columns // lanes)
+    wanted = threads if vectors < _SHARED_VECTORS * threads else 2 * threads
+    if threads == 1 or units >= threads:
+        return columns
+    strips = min(vectors, -(-wanted // units))
+    return -(-vectors // strips) * lanes if strips > 1 else columns
+
+
+def band_rows_of(
+    c: Convolution, machine: VectorMachine, form: str, columns: int, rows: int, threads: int
+) -> int:
+    """Output rows of a band, within the budget, and such that each thread gets two bands at least.
+
+    The last band ends with the image and does some rows again; each band rearranges rows that the one before
+    had as well. What costs least of both is taken.
+    """
+    budget, out_rows = strip_budget(c), c.vertical.outputs
+    strips = -(-c.horizontal.outputs // columns)
+    units = c.batch * c.groups * strips
+    most = rows
+    while most + rows <= out_rows:
+        if strip_bytes(c, machine, form, columns, most + rows) > budget:
+            break
+        if threads > 1 and units * -(-out_rows // (most + rows)) < 2 * threads:
+            break
+        most += rows
+    row_cycles = c.group_filters * c.vertical.kernel * c.horizontal.kernel
+    line_cycles = _FILL * c.horizontal.stride
+
+    def cycles(band: int) -> int:
+        return -(-out_rows // band) * (band * row_cycles + strip_lines(c, form, band) * line_cycles)
+
+    return min(range(most, 0, -rows), key=cycles)
