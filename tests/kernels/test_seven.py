@@ -11,7 +11,17 @@ from regweave.errors import InputError
 from regweave.kernels import chain_plan
 from regweave.kernels.seven import LEFT, RIGHT, right_operands
 from regweave.machines.x86 import AVX512
-from regweave.operators import Chain, ChannelAdd, ChannelMul, Gelu, Relu, Signature, Stage, TensorAdd
+from regweave.operators import (
+    Chain,
+    ChannelAdd,
+    ChannelMul,
+    Gelu,
+    Order,
+    Relu,
+    Signature,
+    Stage,
+    TensorAdd,
+)
 
 ROWS = (1, 11, 12, 13, 24, 77, 97, 200)
 EPILOGUES = (
@@ -74,7 +84,7 @@ def test_clean_rows_are_multiplied_by_seven(kernels, make_chain, inputs) -> None
 
 
 def test_when_it_is_done() -> None:
-    def stages(*widths: int, order: str = "rows", seven: bool = True) -> tuple[bool, ...]:
+    def stages(*widths: int, order: Order = "rows", seven: bool = True) -> tuple[bool, ...]:
         epilogues = ((),) * (len(widths) - 1)
         signature = Signature(order, widths, epilogues, epilogues, 16 * (order == "blocked"), seven)
         return chain_plan(signature, AVX512).seven

@@ -21,7 +21,7 @@ import onnx
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch, SizedOperator
-from regweave.engine.blocking import GATE, JOIN, Facts, block_images
+from regweave.engine.blocking import GATE, JOIN, MEAN, Facts, block_images
 from regweave.engine.blocking import Native as NativeForm
 from regweave.engine.natives import PLACES, Native, Natives
 from regweave.engine.optimiser import Workshop
@@ -97,6 +97,8 @@ def _native(name: str, pieces: Mapping[str, Piece], natives: Natives) -> Native:
         return natives.join(tuple(map(int, name.removeprefix(JOIN).split("x"))), name)
     if name.startswith(GATE):
         return natives.gate(int(name.removeprefix(GATE)), name)
+    if name.startswith(MEAN):
+        return natives.mean(int(name.removeprefix(MEAN)), name)
     return natives.build(pieces[name.removesuffix(BLOCKED)], name, blocked=name.endswith(BLOCKED))
 
 

@@ -19,13 +19,17 @@ from regweave.assembly import Listing
 from regweave.cascades.native import NativeChain, NativeRun
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import (
+    OUTPUT_PLACE,
     Extra,
     NativeOperator,
     OutputDim,
     Pitch,
+    Place,
+    Prepared,
     Rest,
     Same,
     SizedOperator,
+    Step,
 )
 from regweave.engine.preparing import convolution_layer
 from regweave.engine.regional import convolution_operator, region_operator
@@ -35,6 +39,7 @@ from regweave.graphs import Rest as RestOfShape
 from regweave.kernels import ChainPlan
 from regweave.kernels.arguments import field_offset
 from regweave.kernels.joins import join_arguments, join_kernel
+from regweave.kernels.means import mean_arguments, mean_kernel
 from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Chain, Operand, TensorMul
@@ -134,6 +139,22 @@ class Natives:
         extras = (_extra(run_arguments(structure), 0, 0, channels),)
         native = self._element_operator(structure, 1, channels, output, extras, ())
         return replace(native, operator=replace(native.operator, name=name))
+
+    def mean(self, channels: int, name: str) -> Native:
+        """The mean of each plane of a blocked image; `channels` counts padded ones."""
+        function, kind = _loaded_mean(channels // self.machine.lanes, self.machine), mean_arguments()
+
+        def prepare(shape: tuple[int, ...]) -> Prepared:
+            batch, _, height, width = shape
+            elements = batch * channels * height * width
+            parts = max(1, min(self.threads, elements // PART_ELEMENTS))
+            arguments = kind(rows=height * width, batch=batch, parts=parts)
+            places = {"x": Place(0), "y": Place(OUTPUT_PLACE)}
+            step = Step(function.address, arguments, places, parts, keep=(function,))
+            return Prepared((batch, channels, 1, 1), (step,) if batch else (), 0)
+
+        operator = SizedOperator(name, (channels,), ctypes.sizeof(kind), prepare, keep=(function,))
+        return Native(operator, function)
 
     def join(self, channels: tuple[int, ...], name: str) -> Native:
         """Blocked images of these numbers of channels joined along them."""
@@ -300,3 +321,8 @@ def _padded(width: int, block: int) -> int:
 @lru_cache(maxsize=32)
 def _loaded_join(channels: tuple[int, ...], machine: VectorMachine) -> cpu.Function:
     return cpu.load_made(lambda: join_kernel(channels, machine), f"join {channels!r}", machine)
+
+
+@lru_cache(maxsize=32)
+def _loaded_mean(blocks: int, machine: VectorMachine) -> cpu.Function:
+    return cpu.load_made(lambda: mean_kernel(blocks, machine), f"mean {blocks}", machine)

@@ -8,8 +8,8 @@ everything else. On a detector those reorders were 9.9 of 120 ms. Here they are 
 `block_images` takes the optimised model and gives one that computes the same with fewer reorders.
 """
 
-from regweave.engine.blocking.forms import GATE, JOIN, Facts, Native, Shape
+from regweave.engine.blocking.forms import GATE, JOIN, MEAN, Facts, Native, Shape
 from regweave.engine.blocking.passes import block_images, count_reorders
 from regweave.engine.blocking.view import REORDERS
 
-__all__ = ["GATE", "JOIN", "REORDERS", "Facts", "Native", "Shape", "block_images", "count_reorders"]
+__all__ = ["GATE", "JOIN", "MEAN", "REORDERS", "Facts", "Native", "Shape", "block_images", "count_reorders"]

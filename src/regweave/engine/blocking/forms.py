@@ -22,7 +22,7 @@ from regweave.graphs.enlarging import repetition
 
 NCHWC = "com.microsoft.nchwc"
 _MICROSOFT = "com.microsoft"
-GATE, JOIN = "Gate", "Join"
+GATE, JOIN, MEAN = "Gate", "Join", "Mean"
 """Stems of the op types of native operators on blocked images; their channels follow: Gate96, Join24x24."""
 
 Shape = tuple[int | str, ...]
@@ -50,7 +50,8 @@ class Facts:
     """What is known of the tensors: shapes with symbols for what varies, constants by name, native operators.
 
     `natives` maps the op type of a node of domain "regweave" to its blocked counterpart; `gates` says that
-    there is a native operator for the product of an image and one number per channel. `sizes` are shapes for
+    there are native operators for one number per channel: its product with an image, the mean of a plane, and
+    for parts of blocks that are joined. `sizes` are shapes for
     the sizes that matter most, where known.
     """
 
@@ -112,15 +113,15 @@ def _product(node: onnx.NodeProto, facts: Facts) -> Form | None:
         if shape is None or other is None or {image, gate} & facts.constants.keys():
             continue
         if other == (*shape[:2], 1, 1) and shape == facts.image(node.output[0]):
-            name = gate_name(_number(shape[1]), facts.block)
+            name = channels_name(GATE, _number(shape[1]), facts.block)
             twin = onnx.helper.make_node(name, [image, gate], list(node.output), node.name, domain="regweave")
             return Form(twin, (0, 1))
     return None
 
 
-def gate_name(channels: int, block: int) -> str:
-    """The op type of the native product of a blocked image and its gate."""
-    return f"{GATE}{-(-channels // block) * block}"
+def channels_name(stem: str, channels: int, block: int) -> str:
+    """The op type of a native operator on blocked images of that many channels."""
+    return f"{stem}{-(-channels // block) * block}"
 
 
 def _quotient(node: onnx.NodeProto, facts: Facts) -> Form | None:
@@ -145,14 +146,19 @@ def _concat(node: onnx.NodeProto, facts: Facts) -> Form | None:
 
 
 def _mean(node: onnx.NodeProto, facts: Facts) -> Form | None:
-    """The mean of each channel's plane."""
+    """The mean of each channel's plane, natively: onnxruntime's blocked one is less exact."""
     axes = _attribute(node, "axes")
     if axes is None and len(node.input) > 1 and node.input[1] in facts.constants:
         axes = numpy_helper.to_array(facts.constants[node.input[1]]).tolist()
     keeps = _attribute(node, "keepdims")
+    image = facts.image(node.input[0])
     if axes is None or sorted(axis % 4 for axis in axes) != [2, 3] or keeps == 0:
         return None
-    return _pool(node, facts)
+    if image is None or not facts.gates:
+        return None
+    name = channels_name(MEAN, _number(image[1]), facts.block)
+    twin = onnx.helper.make_node(name, [node.input[0]], list(node.output), node.name, domain="regweave")
+    return Form(twin, (0,))
 
 
 def _pool(node: onnx.NodeProto, facts: Facts) -> Form | None:
