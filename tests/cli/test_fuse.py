@@ -214,5 +214,8 @@ def test_a_dimension_has_one_size():
 
 def test_the_folder_is_tried_before_the_work(tmp_path, capfd):
     (tmp_path / "file").write_text("")
-    assert main(["fuse", str(tmp_path / "none.onnx"), "--out", str(tmp_path / "file")]) == 2
+    (tmp_path / "some.onnx").write_text("no model")
+    assert main(["fuse", str(tmp_path / "some.onnx"), "--out", str(tmp_path / "file")]) == 2
     assert "cannot write there" in capfd.readouterr().err
+    assert main(["fuse", str(tmp_path / "none.onnx"), "--out", str(tmp_path / "folder")]) == 2
+    assert not (tmp_path / "folder").exists()

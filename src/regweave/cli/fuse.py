@@ -69,7 +69,7 @@ def fuse_command(
     """
     from regweave.engine import fuse as fuse_model
 
-    if out is not None:
+    if out is not None and model.is_file():  # no folder is made for a model that is not there
         check_folder(out)
     with talk_of(f"fusing {model.name}") as say:
         fused = fuse_model(
