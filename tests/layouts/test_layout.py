@@ -90,6 +90,7 @@ def test_values_are_equal_by_what_they_place_and_never_change():
         (("t", (0, 2), "b32", [[0]]), "0 x 2 tile"),
         (("t", (1, 1), "b32", [0]), r"table of shape \(1,\)"),
         (("t", (1, 1), "f31", [[0]]), "unknown element type 'f31'.*f32"),
+        (("t", (1, 1), [], [[0]]), r"unknown element type \[\]"),
     ],
 )
 def test_wrong_tables_are_refused(arguments, words):

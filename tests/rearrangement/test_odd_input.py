@@ -154,7 +154,7 @@ def test_arguments_of_other_kinds_are_named(arguments):
         regweave.rearrange(*arguments)
 
 
-@pytest.mark.parametrize("other", [["fold"], {"fold": 1}])
+@pytest.mark.parametrize("other", [["fold"], {"fold": 1}, np.arange(3)])
 def test_what_cannot_be_a_key_is_named(other):
     with pytest.raises(InputError, match="unknown strategy"):
         regweave.rearrange(C, A, strategy=other)

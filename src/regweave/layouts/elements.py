@@ -92,7 +92,7 @@ ELEMENT_TYPES = {
 
 def element_type(name: str) -> ElementType:
     """The element type called `name`; an InputError with the nearest names otherwise."""
-    if name in ELEMENT_TYPES:
+    if isinstance(name, str) and name in ELEMENT_TYPES:
         return ELEMENT_TYPES[name]
     raise InputError(
         f"unknown element type {name!r}",

@@ -83,8 +83,8 @@ def rearrange(
     Raises InputError for unknown names and layouts that do not belong together, UnsupportedError if the
     machine lacks an instruction or the strategy asked for does not apply.
     """
-    if strategy != "auto" and not (isinstance(strategy, str) and strategy in STRATEGIES):
-        names = ("auto", *STRATEGIES)
+    names = ("auto", *STRATEGIES)
+    if not isinstance(strategy, str) or strategy not in names:
         raise InputError(f"unknown strategy {strategy!r}", where="strategy", expected=", ".join(names),
                          nearest=nearest_names(strategy, names))  # fmt: skip
     surroundings = check_conditions(conditions)
