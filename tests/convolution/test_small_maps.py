@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from regweave import InputError
 from regweave.convolution import Conv2d
-from regweave.convolution.choice import choose, scratch_bytes
+from regweave.convolution.choice import choose, filter_shares, scratch_bytes
 from regweave.convolution.folds import Fold, fold, unfolded
+from regweave.convolution.strips import STRIP_BYTES
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators import convolution_of
 
@@ -201,3 +202,19 @@ def test_what_is_not_finite_stays_in_its_fold(isa, value):
     reached = np.zeros((7, 7), bool)
     reached[:2, 5:] = True
     assert (np.isfinite(y) == ~reached).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("groups", "kernel", "stride"), [(1, 1, 1), (1, 3, 1), (2, 3, 2), (1, 2, 2)])
+def test_threads_share_the_filters_of_many_weights(isa, groups, kernel, stride):
+    random = np.random.default_rng(7)
+    x = random.standard_normal((2, 600, 6, 9)).astype(np.float32)
+    w = random.standard_normal((200, 600 // groups, kernel, kernel)).astype(np.float32)
+    settings_ = {"stride": stride, "padding": kernel // 2, "groups": groups, "isa": isa}
+    alone, shared = (Conv2d(w, threads=n, **settings_) for n in (1, 3))
+    y = alone(x)
+    np.testing.assert_array_equal(y, shared(x))
+    c = convolution_of(x.shape, w.shape, strides=stride, padding=kernel // 2, groups=groups)
+    assert np.abs(y - c.reference(x, w)).max() < 1e-3
+    many = filter_shares(c, choose(c, AVX512, threads=3), 3, units=99)
+    assert many == (3 if w.nbytes // groups > STRIP_BYTES and 200 // groups >= 96 else 1)

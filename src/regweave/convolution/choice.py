@@ -68,6 +68,8 @@ _WORTH_TRANSFORMING = 4
 _MOST_FOLDED, _FOLDED_GAIN = 256, 0.9
 #: Of a vector's time, what its half spares; bytes of weights per cycle from a core's caches and beyond.
 _HALF, _NEAR_BYTES, _FAR_BYTES = 0.3, 32, 10
+#: Filters of each thread from which on threads share them rather than rows.
+_SHARED_FILTERS = 32
 #: Output rows from which on it pays to transform rows for stride 2.
 _ROWS_APART = 8
 
@@ -121,6 +123,7 @@ def choose(
 
     Errors: InputError for an unknown form, or form none at a stride that it is not for.
     """
+    threads = 1 if _many_weights(c, threads) else threads
     asked, form = form, _form(c, form, wide=machine.mask_class == "mask")
     if form == "transformed":
         in_place = _in_place(c, machine, form) if neighbours else ()
@@ -451,6 +454,20 @@ def most_parts(c: Convolution, machine: VectorMachine, choice: Choice, threads: 
     """Parts that the work may be divided in: as many as strips have memory for, and one for each thread."""
     room = strip_limit(c) // max(1, scratch_bytes(c, machine, choice))
     return max(threads, room // threads * threads)
+
+
+def _many_weights(c: Convolution, threads: int) -> bool:
+    """Whether threads share the filters first: each then reads its own weights only, and fills strips for
+    itself."""
+    weights = 4 * c.group_filters * c.group_channels * c.vertical.kernel * c.horizontal.kernel
+    return threads > 1 and c.group_filters >= _SHARED_FILTERS * threads and weights > STRIP_BYTES
+
+
+def filter_shares(c: Convolution, choice: Choice, threads: int, units: int) -> int:
+    """Shares of the filters that are units of their own; `units` there are without."""
+    if _many_weights(c, threads) or (units < threads and choice.fold is not None):
+        return min(threads, len(choice.tiles))
+    return 1
 
 
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:

@@ -20,7 +20,7 @@ from regweave.cascades.arrays import address_of, aligned_bytes
 from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
-from regweave.convolution.choice import Choice, most_parts, scratch_bytes
+from regweave.convolution.choice import Choice, filter_shares, most_parts, scratch_bytes
 from regweave.convolution.folds import unfolded
 from regweave.convolution.strips import lines_of, strip_lines
 from regweave.convolution.tables import make_tables, tile_table
@@ -132,6 +132,9 @@ class NativeConvolution:
         groups = c.groups // united
         self._tiles = tile_table(choice, taps, y_strides[1], united, x_strides[1] * c.group_channels)
         units = c.batch * groups * bands * len(tables.strips)
+        each = -(-len(self._tiles) // (1 if united > 1 else filter_shares(c, choice, threads, units)))
+        shares = -(-len(self._tiles) // each)
+        units *= shares
         units = min(units, most_parts(c, machine, choice, threads))
         #: what parts consist of, and float operations of all
         self.units, self.flops = units, 2.0 * c.products
@@ -148,6 +151,8 @@ class NativeConvolution:
             packed_group=4 * united * c.group_filters * (1 + taps),
             tap_count=len(tables.taps),
             tile_count=len(self._tiles),
+            shares=shares,
+            share_tiles=each,
             strip_count=len(tables.strips),
             x_image=x_strides[0],
             x_group=x_strides[1] * united * c.group_channels,

@@ -12,6 +12,7 @@ Work is cut into units, batch x groups x bands x strips of them; a part takes an
     tap_masks               per tap the bytes from a block's masks to those of the tap's loads
     tap_count               taps of a filter
     tiles, tile_count       channel tiles: TileEntry
+    shares, share_tiles     shares of the tiles, each a unit of its own; tiles of a share (not more)
     strips, strip_count     strips of columns: StripEntry
     x_image .. x_row        bytes from image to image, group to group, channel to channel, row to row
     x_step                  bytes from one element that a plane of a strip takes to the next
@@ -28,7 +29,7 @@ Work is cut into units, batch x groups x bands x strips of them; a part takes an
     lines                   image rows that a band reads
     strip_row               bytes of a row of a strip, all its planes
     planes                  planes of a row
-    batch, groups, parts
+    batch, groups, parts    units are batch x shares x groups x bands x strips
     scratch, scratch_bytes  memory for strips: 64-byte aligned, so many bytes for each part; contents
                             irrelevant
 
@@ -44,6 +45,8 @@ _SIZES = (
     "packed_group",
     "tap_count",
     "tile_count",
+    "shares",
+    "share_tiles",
     "strip_count",
     "x_image",
     "x_group",

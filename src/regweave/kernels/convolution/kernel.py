@@ -1,6 +1,6 @@
 """The kernel: a part's units one after the other, in each the channel tiles, rows and blocks.
 
-    for each unit (image, group, band of rows, strip of columns):
+    for each unit (image, share of the filters, group, band of rows, strip of columns):
         the image itself is read if the kernel is direct and all the band's rows exist, else a strip is filled
         for each channel tile, each tile row of the band, each block of the strip: call the tile's routine
 
@@ -62,7 +62,7 @@ class _Driver:
         self._open(b["args"])
         units = b.general("units")
         b.emit("mov", units, w.field("batch", args=b["args"]))
-        for name in ("groups", "bands", "strip_count"):
+        for name in ("shares", "groups", "bands", "strip_count"):
             b.emit("imul", units, w.field(name, args=b["args"]))
         first, last = share(w, units)
         b.emit("mov", w.slot("unit"), first)
@@ -145,12 +145,28 @@ class _Driver:
         b.emit("imul", index, w.field("packed_group", args=args))
         b.emit("add", index, w.field("packed", args=args))
         b.emit("mov", w.slot("packed"), index)
+        self._share(unit, index, args)
         for to, name in ((lines_at, "x_image"), (out, "y_image")):
             b.emit("mov", value, unit)
             b.emit("imul", value, w.field(name, args=args))
             b.emit("add", to, value)
         b.emit("mov", w.slot("lines_at"), lines_at)
         b.emit("mov", w.slot("out_at"), out)
+
+    def _share(self, unit: Variable, number: Variable, args: Variable) -> None:
+        """Slots first_tile and tile_total: the unit's share of the channel tiles; `number` is lost."""
+        w, b, first, left = self.w, self.b, self.b.general("first"), self.b.general("left")
+        self._remainder(unit, number, "shares", args)
+        b.emit("mov", first, number)
+        b.emit("imul", first, w.field("share_tiles", args=args))
+        b.emit("mov", left, w.field("tile_count", args=args))
+        b.emit("sub", left, first)
+        b.emit("imul", first, first, 8 * len(TileEntry._fields_))
+        b.emit("add", first, w.field("tiles", args=args))
+        b.emit("mov", w.slot("first_tile"), first)
+        b.emit("mov", first, w.field("share_tiles", args=args))
+        b.emit("min", left, first)
+        b.emit("mov", w.slot("tile_total"), left)
 
     def _remainder(self, value: Variable, rest: Variable, name: str, args: Variable) -> None:
         """rest = value % field, value = value / field; often there is one of them only."""
@@ -233,8 +249,8 @@ class _Driver:
         w, b = self.w, self.b
         entry, value = b.general("entry"), b.general("value")
         again, finished = b.fresh_label("channel_tile"), b.fresh_label("next_tile")
-        self._copy_field("tiles", "tile_entry")
-        self._copy_field("tile_count", "tiles_left")
+        w.copy_slot("tile_entry", "first_tile")
+        w.copy_slot("tiles_left", "tile_total")
         b.label(again)
         b.emit("mov", entry, w.slot("tile_entry"))
         b.emit("mov", value, w.slot("packed"))
