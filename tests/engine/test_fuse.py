@@ -178,6 +178,7 @@ def test_seams_on_a_gpu_are_shown_on_request(perceptron):
         ({"strategy": "magic"}, "unknown strategy 'magic'"),
         ({"strategy": "fold"}, "lanes of a warp"),
         ({"machine": "sm_80"}, "both a machine and a data type"),
+        ({"machine": "sm_80", "dtype": "tf33"}, "no instruction for 'tf33'"),
         ({"dims": {}}, "rows.*--dim rows=SIZE"),
         ({"dims": {"row": 3}}, "row"),
         ({"fuse": [("product0",)]}, "one layer is not a cascade"),

@@ -271,6 +271,7 @@ def test_negative_sizes_are_dynamic():
         ({"N": 2.5}, "the size of 'N' is 2.5"),
         ({"N": True}, "the size of 'N' is True"),
         ({"x[1]": 4}, "no dynamic dimension"),
+        ({"x[0]": 4, "N": 5}, "'x.0.' and 'N' are one dimension, 'N', but have the sizes 4 and 5"),
     ],
 )
 def test_wrong_sizes(dims, words):

@@ -31,7 +31,7 @@ from regweave.errors import DeviceError, InputError, nearest_names
 from regweave.graphs import Model, spread, spreads
 from regweave.graphs.requests import listed
 from regweave.machines.x86 import VectorMachine
-from regweave.rearrangement import STRATEGIES
+from regweave.rearrangement import STRATEGIES, seam_strategy
 
 MOST_THREADS = 8
 """Per processor: onnxruntime's threads spin while they wait, and a run then takes seconds."""
@@ -134,8 +134,15 @@ def _checked_gpu(strategy: str | None, machine: str | None, dtype: str | None) -
             fix="give both, for example machine='sm_80', dtype='tf32'",
         )
     gpu = Gpu(machine, dtype, strategy) if machine is not None and dtype is not None else None
-    if strategy is None:
-        return gpu
+    if strategy is not None:
+        _check_strategy(strategy, machine)
+    if gpu is not None:  # an unknown machine or type is told before anything runs
+        seam_strategy((64, 64, 64), gpu.dtype, gpu.machine, strategy or "auto")
+    return gpu
+
+
+def _check_strategy(strategy: str, machine: str | None) -> None:
+    """InputError for a strategy that there is not, or not on a processor."""
     known = ("auto", *STRATEGIES)
     if strategy not in known:
         raise InputError(
@@ -149,7 +156,6 @@ def _checked_gpu(strategy: str | None, machine: str | None, dtype: str | None) -
             expected="identity or refuse, or a machine and a dtype",
             fix="add machine='sm_80', dtype='tf32'",
         )
-    return gpu
 
 
 def _why_not(target: VectorMachine | None) -> str | None:

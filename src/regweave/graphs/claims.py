@@ -139,4 +139,15 @@ def check_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int
                 where="dims",
                 expected=f"a whole number from 0 to {LARGEST}",
             )
+    given: dict[str, str] = {}
+    for key, size in dims.items():
+        name = places.get(key) or key
+        first = given.setdefault(name, key)
+        if dims[first] != size:
+            raise InputError(
+                f"'{first}' and '{key}' are one dimension, '{name}', but have the sizes {dims[first]} and {size}",
+                where="dims",
+                expected="one size",
+                fix=f"leave out '{first}' or '{key}'",
+            )
     return {name: int(size) for name, size in dims.items()}
