@@ -145,7 +145,8 @@ def check_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int
         first = given.setdefault(name, key)
         if dims[first] != size:
             raise InputError(
-                f"'{first}' and '{key}' are one dimension, '{name}', but have the sizes {dims[first]} and {size}",
+                f"'{first}' and '{key}' are one dimension, '{name}', "
+                f"but have the sizes {dims[first]} and {size}",
                 where="dims",
                 expected="one size",
                 fix=f"leave out '{first}' or '{key}'",
