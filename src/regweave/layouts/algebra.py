@@ -50,14 +50,13 @@ def product(inner: Layout, outer: Layout, name: str | None = None) -> Layout:
     check_slots(inner.table.size * outer.table.size, f"{inner.name} in {outer.name}")
     rows, columns = inner.shape
     shape = rows * outer.shape[0], columns * outer.shape[1]
-    inside = np.divmod(inner.table, columns)
-    outside = np.divmod(outer.table, outer.shape[1])
+    row, column = np.divmod(inner.table, columns)
+    inside = row * shape[1] + column
+    row, column = np.divmod(outer.table, outer.shape[1])
+    outside = row * rows * shape[1] + column * columns
     # axes: outer lane, inner lane, outer item, inner item
-    row, column = (
-        inside[axis][None, :, None, :] + outside[axis][:, None, :, None] * inner.shape[axis]
-        for axis in (0, 1)
-    )
-    table = (row * shape[1] + column).reshape(inner.lanes * outer.lanes, inner.items * outer.items)
+    table = inside[None, :, None, :] + outside[:, None, :, None]
+    table = table.reshape(inner.lanes * outer.lanes, inner.items * outer.items)
     return Layout(name or f"{inner.name} in {outer.name}", shape, inner.dtype, table, inner.axes)
 
 

@@ -29,10 +29,10 @@ def nearest_holders(source: Layout, destination: Layout) -> tuple[NDArray[np.int
     The smallest lane xor lane wins, then the lowest item.
     """
     if source.bijective:
-        holder = np.empty(source.elements, dtype=np.int64)
-        holder[source.table.ravel()] = np.arange(source.elements)
-        found = holder[destination.table]
-        return found // source.items, found % source.items
+        lane, item = np.empty((2, source.elements), dtype=np.int64)
+        lane[source.table] = np.arange(source.lanes)[:, None]
+        item[source.table] = np.arange(source.items)
+        return lane[destination.table], item[destination.table]
     order = np.argsort(source.table, axis=None, kind="stable")
     counts = np.bincount(source.table.ravel(), minlength=source.elements)
     first = np.cumsum(counts) - counts
