@@ -236,8 +236,11 @@ def _fold(c: Convolution, machine: VectorMachine, form: str) -> Fold | None:
     group = row_transform(c).outputs if form == "transformed" else 1
     if filters <= _FEW_OUTPUTS or (group > 1 and down.kernel == 2):  # there groups differ in size
         return None
+    most = min(down.outputs, _MOST_FOLDED // c.horizontal.outputs)
+    if most < 2:
+        return None
     best, least = None, _FOLDED_GAIN * _map_cycles(c, machine, form, None)
-    heights = {-(-down.outputs // (count * group)) * group for count in range(2, down.outputs + 1)}
+    heights = {-(-down.outputs // (count * group)) * group for count in range(2, most + 1)}
     for rows in sorted(height for height in heights if height < down.outputs):
         by = fold(c, rows)
         wide = unfolded(c, by)
