@@ -31,6 +31,8 @@ from regweave.graphs.regions import alone
 from regweave.operators.blocks import from_blocks, to_blocks
 
 POSITIONS = 2048
+PLACES = 16
+"""In an image, at most, where rows are looked at."""
 ALLOWED = 2.0
 ULPS = 8 * 2.0**-23
 """Of the largest result: what counts as no error at all."""
@@ -99,11 +101,13 @@ def _check_rows(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     theirs = tensors[piece.output]
     ours = _run(piece, natives, x, extras, theirs.shape, False)
     batch, _, height, width = theirs.shape
-    count = max(2, POSITIONS // (batch * width))
-    lines = np.unique(np.linspace(0, height - 1, count).astype(np.int64))
+    count = min(height, max(2, POSITIONS // (batch * width)))
+    rows = -(-count // PLACES)
+    starts = np.unique(np.linspace(0, height - rows, -(-count // rows)).astype(np.int64)).tolist()
     truth = Truth(piece.region or alone(piece), tensors)
-    reference = np.concatenate([truth.rows(piece.output, line, line + 1) for line in lines.tolist()], axis=2)
-    return _judge(reference, ours[:, :, lines], theirs[:, :, lines])
+    reference = [truth.rows(piece.output, start, start + rows) for start in starts]
+    lines = np.concatenate([np.arange(start, start + rows) for start in starts])
+    return _judge(np.concatenate(reference, axis=2), ours[:, :, lines], theirs[:, :, lines])
 
 
 def compare_outputs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Accuracy:
