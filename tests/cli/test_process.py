@@ -40,14 +40,22 @@ def test_streams_that_take_nothing(words, code, said):
     assert said in done.stderr
 
 
-def test_a_locale_without_unicode(tmp_path):
-    told = "import sys; from regweave.cli.process import mend_streams; mend_streams(); print('\\xfc \\udcff')"
-    done = subprocess.run(
-        [sys.executable, "-c", told], capture_output=True, env={"PYTHONIOENCODING": "ascii"}
-    )
-    assert done.stdout == b"\\xfc \\udcff\n"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, env={"PYTHONUTF8": "1"})
-    assert done.stdout == "\xfc ".encode() + b"\xff\n"  # a name that is no UTF-8, as it was given
+@pytest.mark.parametrize(
+    ("environment", "written"),
+    [
+        ({"PYTHONIOENCODING": "ascii"}, b"\\xfc \xff"),
+        ({"PYTHONIOENCODING": "latin-1"}, b"\xfc \xff"),
+        ({"PYTHONUTF8": "1"}, "\xfc ".encode() + b"\xff"),
+    ],
+)
+def test_letters_that_a_locale_lacks(environment, written):
+    """A name that is none in the locale is written as it was given."""
+    mended = "import sys; from regweave.cli.process import mend_streams; mend_streams(); "
+    told = mended + r"print('\xfc \udcff', file=sys.{})"
+    for stream in ("stdout", "stderr"):
+        words = [sys.executable, "-c", told.format(stream)]
+        done = subprocess.run(words, capture_output=True, env=environment)
+        assert getattr(done, stream) == written + b"\n"
 
 
 def test_closed_streams_swallow(monkeypatch):

@@ -11,6 +11,7 @@ an exception the signal passes through every block that cleans up after itself; 
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import signal
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+_WRITTEN = "regweave.written"
 _ENDING = ("SIGTERM", "SIGHUP")
 #: Why a stream takes no more: it has no file of its own that the error could name.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPIPE}
@@ -57,15 +59,29 @@ def _raise_ended(number: int, frame: Any) -> None:
 def mend_streams() -> None:
     """Streams that were closed (`>&-`) swallow all; what a locale has no letter for is escaped.
 
-    In UTF-8 a file's name that is none is written byte by byte as it was given.
+    A file's name that is none in the locale is written byte by byte as it was given.
     """
+    codecs.register_error(_WRITTEN, _as_it_was_given)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif hasattr(stream, "reconfigure"):
-            whole = stream.encoding.lower().replace("-", "") == "utf8"
-            stream.reconfigure(errors="surrogateescape" if whole else "backslashreplace")
+            stream.reconfigure(errors=_WRITTEN)
+
+
+def _as_it_was_given(error: UnicodeError) -> tuple[bytes, int]:
+    """What stands for letters that cannot be encoded: the bytes of names, escapes of others."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    given = (
+        bytes([ord(letter) & 0xFF])
+        if 0xDC80 <= ord(letter) <= 0xDCFF
+        else letter.encode("ascii", "backslashreplace")
+        for letter in letters
+    )
+    return b"".join(given), error.end
 
 
 def is_stream_error(error: OSError) -> bool:
