@@ -1,4 +1,4 @@
-"""Bands of one channel that are gone through from top to bottom: edges, missing rows, late stores."""
+"""Bands of a few channels that are gone through from top to bottom: edges, missing rows, late stores."""
 
 import numpy as np
 import pytest
@@ -52,6 +52,32 @@ def test_results_are_those_of_float64(isa, size, kernel, padding, groups):
     ]
     np.testing.assert_allclose(y[0], expected, atol=2e-5, rtol=1e-5)
     assert np.array_equal(y[0], y[1])
+
+
+@pytest.mark.parametrize("isa", ["avx512", "avx2"])
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "kernel"),
+    [
+        (4, 1, 1, (3, 3)),
+        (2, 2, 1, (3, 3)),
+        (8, 4, 4, (3, 3)),
+        (3, 1, 1, (5, 4)),
+        (8, 1, 1, (3, 3)),
+        (4, 4, 2, (2, 3)),
+    ],
+)
+def test_channels_are_summed(isa, channels, filters, groups, kernel):
+    x, w = data((2, channels, 40, 83), (filters, channels // groups, *kernel))
+    b = RANDOM.standard_normal(filters, dtype=np.float32)
+    c = convolution_of(x.shape, w.shape, padding=(1, 0, 2, 1), groups=groups)
+    y = [
+        regweave.conv2d(x, w, b, padding=(1, 0, 2, 1), groups=groups, isa=isa, threads=threads)
+        for threads in (1, 2)
+    ]
+    np.testing.assert_allclose(y[0], c.reference(x, w) + b[:, None, None], atol=3e-5, rtol=1e-5)
+    assert np.array_equal(y[0], y[1])
+    tile = choose(c, AVX512).tile
+    assert (tile.rolling, tile.channels, tile.outputs) == (True, channels // groups, (filters // groups,))
 
 
 @pytest.mark.parametrize("isa", ["avx512", "avx2"])

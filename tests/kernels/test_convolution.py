@@ -1,5 +1,7 @@
 """Convolution kernels as listings: what they refuse, and that their registers are proved."""
 
+from dataclasses import replace
+
 import pytest
 
 from regweave.assembly.proof import prove
@@ -18,11 +20,19 @@ ROLLING = ConvTile((1,), 5, (1,), 5, 5, False, 4, direct=True, stream=True, roll
         (AVX512, ConvTile((1,), 8, (2, 1), kernel_rows=5, direct=True)),
         (AVX512, ConvTile((1,), 8, (4, 3), 3, 3, column_bytes=4, direct=True)),
         (AVX512, ROLLING),
+        (
+            AVX512,
+            replace(
+                ROLLING, outputs=(2,), rows=3, kernel_rows=3, kernel_columns=3, channels=2, far_weights=12
+            ),
+        ),
         (AVX2, ConvTile((1,), 6, (2, 1), 3, 3, True, 4, direct=True, rolling=True)),
         (AVX2, ConvTile((1,), 4, (1,), 3, 3, 2, 2, epilogue=(Relu(),))),
         (AVX512, ConvTile((8,), 1, (3,), epilogue=(Gelu(),), dense=False)),
         (AVX2, ConvTile((6, 5), 1, (2,), direct=True)),
         (AVX2, ConvTile((1,), 4, (2,), kernel_rows=3, row_stride=2, row_dilation=3)),
+        (AVX2, ConvTile((2,), 4, (1,), kernel_rows=5, row_dilation=2)),
+        (AVX512, ConvTile((2,), 3, (4,), kernel_rows=3, row_stride=2, row_dilation=1)),
     ],
 )
 def test_registers_are_proved(machine, tile):

@@ -478,7 +478,7 @@ def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int
     if choice.tile.rolling:
         from regweave.convolution.rolled import band_bytes
 
-        return band_bytes(c, machine, choice.strip_columns)
+        return band_bytes(c, machine, choice.strip_columns, choice.tile)
     c = unfolded(c, choice.fold)
     if choice.tile.direct and not (choice.tile.filled and _rows_missing(c)):
         return 0

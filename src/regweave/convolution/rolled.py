@@ -24,8 +24,8 @@ _LEAST_ROWS, _MOST_VECTORS, _STRIP_VECTORS = 32, 2, 512
 _MOST_FILTERS = 2
 #: Image rows of a group at most: a set of the first-level cache has 8 lines.
 _MOST_GROUP = 7
-#: The share of a filter's weights that may be left in memory.
-_MOST_FAR = 0.8
+#: The share of a filter's weights that may be left in memory, and of two filters'.
+_MOST_FAR, _MOST_FAR_OF_TWO = 0.8, 0.5
 #: Rows of a band at least; those from which on each thread gets two.
 _LEAST_BAND, _LONG_BAND = 16, 64
 #: Threads that there is memory for, however many there are.
@@ -36,34 +36,43 @@ def rolled_tile(
     c: Convolution, machine: VectorMachine, epilogue: tuple[Elementwise, ...], *, separable: bool
 ) -> ConvTile | None:
     """The tile but for its edges and stores; None where rows cannot be taken so, or are few."""
-    height, width = c.vertical.kernel, c.horizontal.kernel
+    height = c.vertical.kernel
     if (
-        c.group_channels > 1
-        or c.group_filters > _MOST_FILTERS  # each goes through the image, which is no longer in cache
+        c.group_filters > _MOST_FILTERS  # more of them are better multiplied by a tile of several filters
         or c.vertical.stride * c.vertical.dilation * c.horizontal.stride > 1
         or height < 2
         or c.vertical.outputs < _LEAST_ROWS
         or not Epilogue(epilogue, by_vector=False).direct
     ):
         return None
-    weights = height + width if separable else height * width
-    room = len(machine.register_class("vector").registers) - (machine.mask_class == "vector")
-    room -= weights + 1 + separable + bool(epilogue)
-    vectors = min(_MOST_VECTORS, -(-c.horizontal.outputs // machine.lanes), max(1, room // height))
-    far = height * vectors - room + 1 if height * vectors > room else 0
-    if far > (0 if separable else weights * _MOST_FAR):
+    registers = len(machine.register_class("vector").registers) - (machine.mask_class == "vector")
+    registers -= 1 + separable + bool(epilogue)
+    for outputs in (1,) if separable else range(c.group_filters, 0, -1):
+        weights = outputs * c.group_channels * (height * c.horizontal.kernel)
+        if separable:
+            weights = height + c.horizontal.kernel
+        room = registers - weights
+        vectors = min(
+            _MOST_VECTORS, -(-c.horizontal.outputs // machine.lanes), max(1, room // (outputs * height))
+        )
+        sums = outputs * height * vectors
+        far = sums - room + 1 if sums > room else 0
+        if far <= weights * (0 if separable else _MOST_FAR if outputs == 1 else _MOST_FAR_OF_TWO):
+            break
+    else:
         return None
     return ConvTile(
-        outputs=(1,),
+        outputs=(outputs,),
         rows=height * max(1, _MOST_GROUP // height) if height < _MOST_GROUP else _MOST_GROUP,
         vectors=(vectors,),
         kernel_rows=height,
-        kernel_columns=width,
+        kernel_columns=c.horizontal.kernel,
         separable=separable,
         column_bytes=4 * c.horizontal.dilation,
         direct=True,
         far_weights=far,
         rolling=True,
+        channels=c.group_channels,
         epilogue=epilogue,
     )
 
@@ -73,7 +82,7 @@ def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, thread
     columns, lanes = c.horizontal.outputs, machine.lanes
     vectors, limit = -(-columns // lanes), strip_limit(c) // max(threads, _SHARERS)
     strips = -(-vectors // _STRIP_VECTORS)
-    while (strip := -(-vectors // strips) * lanes) > lanes and band_bytes(c, machine, strip) > limit:
+    while (strip := -(-vectors // strips) * lanes) > lanes and band_bytes(c, machine, strip, tile) > limit:
         strips += 1
     widths = {min(strip, columns - at) for at in range(0, columns, strip)}
     blocks = {size for width in widths for size, _ in part_sizes(-(-width // lanes), max(tile.vectors))}
@@ -82,10 +91,11 @@ def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, thread
     bands = -(-2 * threads // units) if threads > 1 else 1
     if rows < bands * _LONG_BAND:
         bands = min(-(-threads // units), max(1, rows // _LEAST_BAND))
-    return Choice("none", tile, (1,) * c.group_filters, strip, -(-rows // bands))
+    return Choice("none", tile, tile.outputs * (c.group_filters // tile.outputs[0]), strip, -(-rows // bands))
 
 
-def band_bytes(c: Convolution, machine: VectorMachine, columns: int) -> int:
+def band_bytes(c: Convolution, machine: VectorMachine, columns: int, tile: ConvTile) -> int:
     """Bytes of memory for a strip of that many columns."""
     results = 4 * -(-columns // machine.lanes) * machine.lanes
-    return rolling_bytes(4 * plane_elements(c, machine, "none", columns), results, c.vertical.kernel)
+    row = 4 * plane_elements(c, machine, "none", columns)
+    return rolling_bytes(row, results, tile.kernel_rows, tile.outputs[0])

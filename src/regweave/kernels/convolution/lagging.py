@@ -13,8 +13,9 @@ results follow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from regweave.assembly.variables import Variable
-from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.workspace import Workspace
 
 #: Vectors from computing to storing.
@@ -24,15 +25,16 @@ _LAG = 6
 class LateStores:
     """The stores of a run of blocks of `vectors` vectors, which begins `across` bytes along the rows.
 
-    Made before the run; `store` for each vector of a block, then `step`; after the run `rest`.
+    `rows`: slots that say where each row of results is. Made before the run; `store` for each vector of a
+    block, then `step`; after the run `rest`.
     """
 
-    def __init__(self, w: Workspace, tile: ConvTile, vectors: int, across: Variable) -> None:
-        self.w, self.rows, self.vectors, self.across = w, tile.rows, vectors, across
+    def __init__(self, w: Workspace, rows: Sequence[str], vectors: int, across: Variable) -> None:
+        self.w, self.rows, self.vectors, self.across = w, rows, vectors, across
         b, names = w.b, ("ring", "fresh", "stale", "behind")
         self.ring, self.fresh, self.stale, self.behind = (b.general(name) for name in names)
         lag = -(-_LAG // vectors)
-        self.slot = w.geometry.vector_bytes * (1 << (tile.rows * vectors - 1).bit_length())
+        self.slot = w.geometry.vector_bytes * (1 << (len(rows) * vectors - 1).bit_length())
         self.size = self.slot << lag.bit_length()
         b.emit("lea", self.ring, w.kept_memory("ring", self.slot * 8))
         b.emit("zero", self.fresh)
@@ -41,7 +43,7 @@ class LateStores:
         b.emit("mov", w.slot("lag"), lag)
 
     def store(self, to: Variable, row: int, v: int, result: Variable) -> None:
-        """Vector v of a row whose results are at `to`."""
+        """Vector v of the row of that number, whose results are at `to`."""
         b, place = self.w.b, self._place(row, v)
         b.emit("store", b.at(self.ring, place, index=self.fresh), result)
         self._store_old(to, row, v)
@@ -72,9 +74,9 @@ class LateStores:
         b.emit("jump", skip)
         b.label(filled)
         b.label(top)
-        for row in range(self.rows):
+        for row, slot in enumerate(self.rows):
             to = b.general("to")
-            b.emit("mov", to, w.slot(f"result{row}"))
+            b.emit("mov", to, w.slot(slot))
             for v in range(self.vectors):
                 self._store_old(to, row, v)
         self._next(self.stale)

@@ -186,10 +186,13 @@ class Products:
         room they are read by each product."""
         tile, row = self.tile, self._rows(w)
         met: dict[int, list[tuple[int, int]]] = {q: [] for q in tile.image_rows}
+        spans = []
         for k in range(tile.kernel_rows):
             for i in tile.rows_of(k):
                 met[tile.row_of(i, k)].append((k, i))
-        held = max(len({k for k, _ in pairs}) for pairs in met.values()) * self.outputs <= room
+            rows = [tile.row_of(i, k) for i in tile.rows_of(k)]
+            spans.append(range(min(rows), max(rows) + 1))
+        held = max(sum(q in span for span in spans) for q in met) * self.outputs <= room
         weights: dict[tuple[int, int], Variable | Memory] = {}
         for q in tile.image_rows:
             place = row(q)

@@ -1,7 +1,8 @@
-"""A band of one filter of one channel, from top to bottom: every image row is read once.
+"""A band of one filter or two of a few channels, from top to bottom: every image row is read once.
 
     for each group of image rows:  for each block of the strip:
-        sums under way come from memory, meet the rows of the group, and go back; complete ones are stored
+        sums under way come from memory, meet the group's rows of all channels, and go back; what is
+        complete is stored
 
 Where rows start a multiple of 4096 bytes apart, all of them compete for the same sets of the first-level
 cache. A tall tile that walks to the right finds nothing there of what the block before has loaded, and
@@ -15,6 +16,7 @@ rows that the band does not have go to a row that nobody reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.convolution.arguments import BlockEntry, StripEntry
@@ -26,15 +28,16 @@ from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
-#: What gets a row of results, complete, by number.
-Store = Callable[[int, Sequence[Variable]], None]
+#: What gets a row of results, complete, by number and filter; weights of each filter.
+Store = Callable[[int, int, Sequence[Variable]], None]
+Weights = Sequence[Sequence[Variable | Memory]]
 #: Bytes along the row from a block to what is asked for meanwhile, in the next group of rows.
 _AHEAD = 2048
 
 
-def rolling_bytes(strip_row: int, results_row: int, kernel_rows: int) -> int:
+def rolling_bytes(strip_row: int, results_row: int, kernel_rows: int, outputs: int = 1) -> int:
     """Bytes of memory for a band: rows of a strip and of its results, in whole vectors, are so many bytes."""
-    return 2 * strip_row + (kernel_rows - 1) * results_row
+    return 2 * strip_row + outputs * (kernel_rows - 1) * results_row
 
 
 def open_rolling(w: Workspace) -> None:
@@ -49,7 +52,7 @@ def open_rolling(w: Workspace) -> None:
 
 @frozen
 class RollingBand:
-    """Routine: a band of `band_rows` rows of a strip, of the filter at slot `weights`.
+    """Routine: a band of `band_rows` rows of a strip, of the filters at slot `weights`.
 
     The first row reads image rows from number `line` on, at slot `base` and the first tap; its results are at
     slot `out_base`. Slot `strip`: a row of zeros, one that is written only, then the sums.
@@ -62,6 +65,10 @@ class RollingBand:
         return "rolling_band"
 
     @property
+    def _outputs(self) -> int:
+        return max(self.tile.outputs)
+
+    @property
     def _under_way(self) -> int:
         """Rows of sums between two groups."""
         return self.tile.kernel_rows - 1
@@ -71,11 +78,11 @@ class RollingBand:
         group, block, next_block = (b.fresh_label(s) for s in ("group", "block", "next_block"))
         value, across, sums = b.general("value"), b.general("across"), b.general("sums")
         b.emit("mov", r.walk, w.slot("weights"))
-        weights = Column(self.tile, max(self.tile.vectors), edge=False).weights(w)
+        weights = self._weights(w)
         self._open(w)
         b.label(group)
-        self._places(w, "row", "height", "x_row", instead=0)
-        self._places(w, "result", "band_rows", "y_row", instead=1)
+        self._places(w, "row", ("height", "x_row"), "x_channel", self.tile.channels, instead=0)
+        self._places(w, "result", ("band_rows", "y_row"), "y_channel", self._outputs, instead=1)
         b.emit("zero", across)
         b.emit("mov", sums, w.field("strip_row"))
         b.emit("shl", sums, 1)
@@ -127,25 +134,49 @@ class RollingBand:
         b.emit("add", place, before)
         b.emit("mov", w.slot("rows_left"), place)
 
-    def _places(self, w: Workspace, name: str, count: str, pitch: str, *, instead: int) -> None:
-        """Slots `name`0, `name`1, ...: where the group's rows are, of those that do not exist row `instead`
-        at slot `strip`. The numbering goes on with the next group."""
-        b = w.b
+    def _weights(self, w: Workspace) -> list[list[Variable | Memory]]:
+        """Of each filter its weights, in the order of packing: in registers, the others where they lie."""
+        b, tile, outputs = w.b, self.tile, self._outputs
+        held = tile.held_weights
+        weights: list[list[Variable | Memory]] = [[] for _ in range(outputs)]
+        for number in range(held + tile.far_weights):
+            place = 4 * (outputs + number)
+            if number < held:
+                weight = b.vector(f"weight_{number}")
+                b.emit("broadcast", weight, b.at(w.r.walk, place))
+            else:
+                weight = b.at(w.r.walk, place, repeat=True)
+            weights[number % outputs].append(weight)
+        return weights
+
+    def _places(
+        self, w: Workspace, name: str, fields: tuple[str, str], apart: str, planes: int, *, instead: int
+    ) -> None:
+        """Slots `name`0_0, `name`1_0, ...: where the group's rows are, of as many planes; of those that do
+        not exist row `instead` at slot `strip`. `fields`: how many there are, and bytes from one to the
+        next; `apart`: bytes between planes. The numbering goes on with the next group."""
+        b, (count, pitch) = w.b, fields
         names = ("number", "at", "place", "other", "limit", "step")
         number, at, place, other, limit, step = (b.general(name) for name in names)
-        b.emit("mov", number, w.slot(f"{name}_number"))
         b.emit("mov", at, w.slot(f"{name}_at"))
         b.emit("mov", step, w.field(pitch))
         b.emit("mov", limit, w.field(count))
         b.emit("imul", other, w.field("strip_row"), instead)
         b.emit("add", other, w.slot("strip"))
-        for row in range(self.tile.rows):
-            b.emit("mov", place, at)
-            b.emit("cmp", number, limit)  # unsigned: a row before the first is far behind the last
-            b.emit("mov_if_above_equal", place, other)
-            b.emit("mov", w.slot(f"{name}{row}"), place)
-            b.emit("inc", number)
-            b.emit("add", at, step)
+        for plane in range(planes):
+            b.emit("mov", number, w.slot(f"{name}_number"))
+            if plane:
+                b.emit("imul", at, w.field(apart), plane)
+                b.emit("add", at, w.slot(f"{name}_at"))
+            for row in range(self.tile.rows):
+                b.emit("mov", place, at)
+                b.emit("cmp", number, limit)  # unsigned: a row before the first is far behind the last
+                b.emit("mov_if_above_equal", place, other)
+                b.emit("mov", w.slot(f"{name}{row}_{plane}"), place)
+                b.emit("inc", number)
+                b.emit("add", at, step)
+        b.emit("imul", at, step, self.tile.rows)
+        b.emit("add", at, w.slot(f"{name}_at"))
         b.emit("mov", w.slot(f"{name}_number"), number)
         b.emit("mov", w.slot(f"{name}_at"), at)
 
@@ -155,20 +186,21 @@ class RollingBand:
         column: Column,
         across: Variable,
         sums: Variable,
-        weights: Sequence[Variable | Memory],
+        weights: Weights,
     ) -> None:
         """The blocks of the entry at `near`, each of whole vectors that padding does not reach."""
         b, r, tile, size = w.b, w.r, self.tile, w.geometry.vector_bytes
         top = b.fresh_label("step")
         b.emit("mov", r.left, b.at(r.near, BlockEntry.columns.offset))
-        late = LateStores(w, tile, column.vectors, across) if tile.lagging else None
+        rows = [f"result{row}_{o}" for row in range(tile.rows) for o in range(self._outputs)]
+        late = LateStores(w, rows, column.vectors, across) if tile.lagging else None
 
-        def store(row: int, results: Sequence[Variable]) -> None:
+        def store(row: int, o: int, results: Sequence[Variable]) -> None:
             to = b.general("to")
-            b.emit("mov", to, w.slot(f"result{row}"))
+            b.emit("mov", to, w.slot(f"result{row}_{o}"))
             for v, result in enumerate(results):
                 if late is not None:
-                    late.store(to, row, v, result)
+                    late.store(to, row * self._outputs + o, v, result)
                 else:
                     place = b.at(to, v * size, index=across)
                     b.emit("store_stream" if tile.stream else "store", place, result)
@@ -176,12 +208,13 @@ class RollingBand:
         b.label(top)
         self._block(w, column, across, sums, weights, store)
         ahead = b.general("ahead")
-        b.emit("mov", ahead, w.slot(f"row{tile.rows - 1}"))
-        b.emit("add", ahead, across)
-        for _ in range(tile.rows):
-            b.emit("add", ahead, w.slot("pitch"))
-            for v in range(column.vectors):
-                b.emit("prefetch_l2", b.at(ahead, _AHEAD + v * size))
+        for channel in range(tile.channels):
+            b.emit("mov", ahead, w.slot(f"row{tile.rows - 1}_{channel}"))
+            b.emit("add", ahead, across)
+            for _ in range(tile.rows):
+                b.emit("add", ahead, w.slot("pitch"))
+                for v in range(column.vectors):
+                    b.emit("prefetch_l2", b.at(ahead, _AHEAD + v * size))
         self._move(w, column, across, sums)
         if late is not None:
             late.step()
@@ -196,15 +229,15 @@ class RollingBand:
         column: Column,
         across: Variable,
         sums: Variable,
-        weights: Sequence[Variable | Memory],
+        weights: Weights,
     ) -> None:
         """The block of the entry at `near`, which padding reaches, or the end of a row."""
         b, size = w.b, w.geometry.vector_bytes
         last = Last(w, self.tile, column.vectors)
 
-        def store(row: int, results: Sequence[Variable]) -> None:
+        def store(row: int, o: int, results: Sequence[Variable]) -> None:
             to = b.general("to")
-            b.emit("mov", to, w.slot(f"result{row}"))
+            b.emit("mov", to, w.slot(f"result{row}_{o}"))
             for v, result in enumerate(results):
                 place = b.at(to, v * size, index=across)
                 if v + 1 == column.vectors:
@@ -221,37 +254,41 @@ class RollingBand:
         column: Column,
         across: Variable,
         sums: Variable,
-        weights: Sequence[Variable | Memory],
+        weights: Weights,
         store: Store,
     ) -> None:
         """A block of the group's rows, `across` bytes along them; `store` gets each row that is complete."""
         b, tile, size, vectors = w.b, self.tile, w.geometry.vector_bytes, column.vectors
-        places = {
-            (row, v): b.at(sums, (row * vectors + v) * size)
-            for row in range(self._under_way)
-            for v in range(vectors)
-        }
-        acc: dict[tuple[int, int], Variable] = {}
-        for key, place in places.items():
-            acc[key] = b.vector("sum")
-            b.emit("load", acc[key], place)
+        under_way, outputs = self._under_way, range(self._outputs)
+        keys = [(o, row, v) for o in outputs for row in range(under_way) for v in range(vectors)]
+        acc: list[dict[tuple[int, int], Variable]] = [{} for _ in outputs]
+        for place, (o, row, v) in enumerate(keys):
+            acc[o][row, v] = b.vector("sum")
+            b.emit("load", acc[o][row, v], b.at(sums, place * size))
         reads = tile.reads(w.geometry.lanes)
         masks = column.masks(w, len(reads))
+        each = len(weights[0]) // tile.channels
         for row in range(tile.rows):
-            at = b.general("at")
-            b.emit("mov", at, w.slot(f"row{row}"))
-            column.begin(w, acc, [row + self._under_way])
-            met = [(row + k, self._under_way - k) for k in range(tile.kernel_rows)]
-            row_reads = Reads(w, [b.at(at, 4 * first, index=across) for first in reads], masks, None)
-            column.image_row(w, row_reads, weights, acc, met)
-            store(row, column.activated(w, [acc.pop((row, v)) for v in range(vectors)]))
-        for (row, v), place in places.items():
-            b.emit("store", place, acc[row + tile.rows, v])
+            met = [(row + k, under_way - k) for k in range(tile.kernel_rows)]
+            for o, v in product(outputs, range(vectors)):
+                acc[o][row + under_way, v] = b.vector("sum")
+                b.emit("broadcast", acc[o][row + under_way, v], b.at(w.r.walk, 4 * o))
+            for channel in range(tile.channels):
+                at = b.general("at")
+                b.emit("mov", at, w.slot(f"row{row}_{channel}"))
+                row_reads = Reads(w, [b.at(at, 4 * first, index=across) for first in reads], masks, None)
+                for o in outputs:
+                    part = weights[o][channel * each : (channel + 1) * each]
+                    column.image_row(w, row_reads, part, acc[o], met)
+            for o in outputs:
+                store(row, o, column.activated(w, [acc[o].pop((row, v)) for v in range(vectors)]))
+        for place, (o, row, v) in enumerate(keys):
+            b.emit("store", b.at(sums, place * size), acc[o][row + tile.rows, v])
 
     def _move(self, w: Workspace, column: Column, across: Variable, sums: Variable) -> None:
         size = column.vectors * w.geometry.vector_bytes
         w.b.emit("add", across, size)
-        w.b.emit("add", sums, self._under_way * size)
+        w.b.emit("add", sums, self._outputs * self._under_way * size)
 
     def _count_down(self, w: Workspace, slot: str, by: int, again: str, jump: str) -> None:
         value = w.b.general("value")

@@ -35,13 +35,13 @@ class ConvTile:
     first `edges[0]` and the last `edges[1]` vectors of a row. Of a direct tile with columns: `row_step`
     elements from what a result reads to what the next one reads, 1 or 2; the first `missing[0]` and the last
     `missing[1]` image rows of a tile may not exist; `far_weights` weights are left in memory; `rolling`:
-    bands are gone through from top to bottom, `rows` image rows at a time (see rolling). `stream`: results
-    pass the caches; `lagging`: and are stored some blocks late (see lagging). `halves`: there are blocks
-    whose last vector is at most half full, and instructions for half vectors. `dense`: results of a row lie
-    side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own rows, whose
-    elements lie side by side: of each plane the place within a step, of `in_place_step` elements; none: by
-    way of tables. `image_pieces`, `result_pieces`: of folded maps, whose strips have several bands of rows
-    side by side, the pieces of a vector.
+    bands are gone through from top to bottom, `rows` image rows of `channels` channels at a time (see
+    rolling). `stream`: results pass the caches; `lagging`: and are stored some blocks late (see lagging).
+    `halves`: there are blocks whose last vector is at most half full, and instructions for half vectors.
+    `dense`: results of a row lie side by side. `epilogue` follows the bias. `in_place`: strips are filled
+    from the image's own rows, whose elements lie side by side: of each plane the place within a step, of
+    `in_place_step` elements; none: by way of tables. `image_pieces`, `result_pieces`: of folded maps,
+    whose strips have several bands of rows side by side, the pieces of a vector.
     """
 
     outputs: tuple[int, ...]
@@ -60,6 +60,7 @@ class ConvTile:
     far_weights: int = 0
     stream: bool = False
     rolling: bool = False
+    channels: int = 1
     lagging: bool = False
     halves: bool = False
     dense: bool = True
@@ -134,7 +135,8 @@ class ConvTile:
     def held_weights(self) -> int:
         """Of a tile that holds weights all the time: how many."""
         rows, columns = self.kernel_rows, self.kernel_columns
-        return (rows + columns if self.separable else rows * columns) - self.far_weights
+        each = rows + columns if self.separable else rows * columns
+        return max(self.outputs) * self.channels * each - self.far_weights
 
     def reads(self, lanes: int) -> tuple[int, ...]:
         """What the first vector of a direct tile with columns reads of an image row: numbers of first
@@ -175,6 +177,7 @@ class ConvTile:
         Beside the results stand one image vector and one weight; more are held where there is room.
         """
         if self.kernel_columns:
-            held = self.rows_under_way * max(self.vectors) + self.held_weights + self.separable
+            results = max(self.outputs) * self.rows_under_way * max(self.vectors)
+            held = results + self.held_weights + self.separable
             return held + 1 + 2 * (self.row_step - 1) + held_masks <= registers
         return self.accumulators(max(self.outputs), max(self.vectors)) + 2 + held_masks <= registers
