@@ -87,6 +87,10 @@ def test_form_none_at_stride_two_is_for_one_channel_of_a_group():
         image = x.transpose(0, 2, 3, 1).copy() if "order" in extra else x
         with pytest.raises(InputError, match=r"form none at stride"):
             Conv2d(weights, **settings_)(image)
+    apart = np.zeros((1, 2, 9, 18), np.float32)[..., ::2]
+    with pytest.raises(InputError, match=r"elements side by side"):
+        Conv2d(w, stride=2, groups=2, form="none")(apart)
+    assert Conv2d(w, stride=2, groups=2)(apart).shape == (1, 2, 4, 4)
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -145,7 +145,7 @@ def choose(
                 c, machine, replace(rolled, edges=edges, stream=stream, lagging=late and stream), threads
             )
         shape = _column(c, machine, strip, epilogue, separable=separable, direct=direct, form=form)
-    if form == "none" and c.horizontal.stride != 1 and shape is None:
+    if form == "none" and c.horizontal.stride != 1 and not (direct and shape):
         raise _no_form_none(c)
     in_place = _in_place(c, machine, form) if neighbours else ()
     by = _fold(c, machine, form) if in_place and dense and not (direct or shape or stream) else None
