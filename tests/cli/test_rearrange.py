@@ -108,7 +108,7 @@ def test_files_that_hold_no_layout(text, capfd, tmp_path):
     [
         ("[" * 100_000, "not a JSON document"),
         ('{"name": "a", "name": "b"}', "an object has one key twice"),
-        ("\ufeff{}", "not a JSON document"),
+        ("\ufeff{}", "'name' is missing"),  # the mark in front is no text
     ],
 )
 def test_files_that_hold_no_document(capfd, tmp_path, text, complaint):
