@@ -49,16 +49,11 @@ def trial_passage(
     tuples: tuple[int, int] = (1, 1),
     known: Passage | None = None,
 ) -> Passage | None:
-    """The best of the first passages without bank conflicts; None where they remain in all trials.
-
-    Where one is `known` only the simplest are tried.
-    """
+    """The best of the first passages without bank conflicts, and of one that is `known`; None without any."""
     choice, found, scope = Choice(relation, machine, tuples), 0, barrier_scope(relation, machine)
     if known is not None:
         choice.offer(known)
     for kind, number, stored, loaded in _trials(relation, machine):
-        if known is not None and number == 1:
-            break
         if not _promising(stored, relation.source.items, relation, machine, "store"):
             continue
         if not _promising(loaded, relation.destination.items, relation, machine, "load"):
