@@ -72,7 +72,7 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
     # where all weights are held, an image row is done with before the next one: only its sums are under way
     under_way = tile.rows_under_way if tile.kernel_columns else tile.rows
     results = filters * under_way * across
-    held = tile.kernel_rows * tile.kernel_columns * filters if tile.kernel_columns else 1
+    held = tile.held_weights if tile.kernel_columns else 1
     images = len(tile.image_rows) * across if tile.transform is not None else across
     registers = Registers(
         results, min(images, machine.registers - results - held), held, 0, machine.registers
@@ -113,8 +113,11 @@ def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
     if tile.transform is not None:
         t = tile.transform
         notes.append(f"{t.products} transformed rows give {t.outputs} rows of results: fewer products")
-    if tile.direct:
-        notes.append("the image is read where it is; strips only at its upper and lower border")
+    if tile.rolling:
+        notes.append("bands are gone through from top to bottom; every image row is read once")
+    elif tile.direct:
+        missing = "; strips only at its upper and lower border" if tile.filled else ""
+        notes.append(f"the image is read where it is{missing}")
     if plan.workspace_bytes > strip_limit(plan.convolution):
         notes.append(f"strips of all rows that a row of results reads take {plan.workspace_bytes >> 10} KiB")
     if tile.stream:

@@ -22,8 +22,8 @@ from regweave.operators import Convolution, Elementwise
 _LEAST_ROWS, _MOST_VECTORS, _STRIP_VECTORS = 32, 2, 512
 #: Filters of a group at most.
 _MOST_FILTERS = 2
-#: Image rows of a group at most: a set of the first-level cache has 8 lines.
-_MOST_GROUP = 7
+#: Image rows of a group at most; those of all channels, as many as lines of a set of the first-level cache.
+_MOST_GROUP, _SET_LINES = 7, 8
 #: The share of a filter's weights that may be left in memory, and of two filters'.
 _MOST_FAR, _MOST_FAR_OF_TWO = 0.8, 0.5
 #: Rows of a band at least; those from which on each thread gets two.
@@ -61,9 +61,10 @@ def rolled_tile(
             break
     else:
         return None
+    rows = height * max(1, _MOST_GROUP // height) if height < _MOST_GROUP else _MOST_GROUP
     return ConvTile(
         outputs=(outputs,),
-        rows=height * max(1, _MOST_GROUP // height) if height < _MOST_GROUP else _MOST_GROUP,
+        rows=min(rows, max(1, _SET_LINES // c.group_channels)),
         vectors=(vectors,),
         kernel_rows=height,
         kernel_columns=c.horizontal.kernel,

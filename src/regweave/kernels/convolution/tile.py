@@ -129,6 +129,8 @@ class ConvTile:
     @property
     def rows_under_way(self) -> int:
         """Output rows that have begun and are not done yet, at most, if image rows come one by one."""
+        if self.rolling:
+            return self.kernel_rows
         return min(self.rows, (self.kernel_rows - 1) * self.row_dilation // self.row_stride + 1)
 
     @property
