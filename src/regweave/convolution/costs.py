@@ -6,16 +6,18 @@
 meet in it` of them, a weight all outputs of a thread), by threads too few for the device, and by registers
 that halve the resident threads. Memory's time hides behind arithmetic, or the other way round.
 
-*Processors.* A tap of a tile takes as long as its multiply-adds, or as its loads: a vector that begins
-anywhere crosses two cache lines, one beside it another two, and weights come two at a time. The constants
-were fitted to tiles of six convolutions, 3 x 3 to 7 x 7, timed on one processor; half of memory's time was
-seen not to hide.
+*Processors.* A tap of a tile takes its multiply-adds and a little more for each load, or as long as a sum
+takes until it can be added to. A tile reads and writes many rows side by side: of more than a dozen or two a
+processor does not fetch the next lines in time, and where rows are a multiple of a power of two apart a cache
+loses them. The constants were fitted to all tiles of six convolutions and samples of nine others, 1 x 1 to
+7 x 7 with strides, dilations and groups, timed on one processor.
 
 Memory counts image, weights and result once, rearranged rows there and back where they leave the cache.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from regweave.convolution.forms import plane_of
@@ -25,20 +27,23 @@ if TYPE_CHECKING:
 
 #: What halves the resident threads of a GPU costs so much; what checks a border, per load.
 _HALF_OCCUPANCY, _GPU_BORDER = 1.15, 4.0
-#: Processors. Cycles of a vector load: of rows that taps share, of others, of neighbours along the row.
-_SHARED_LOAD, _LOAD, _NEIGHBOUR_LOAD = 2.0, 3.0, 8.0
-#: Cycles of a weight; of a load for each lane; of a vector at the border.
-_WEIGHT, _GATHERED, _BORDER = 0.5, 24.0, 16.0
-#: Cycles of a tile, and of a result: more where planes of more filters than these share a set of the cache.
-_TILE, _RESULT, _FAR_RESULT, _STORE_WAYS = 12.0, 2.0, 6.0, 8
-#: Cycles until a sum can be added to again, and of a channel's loop; the share of loads that always shows.
-_LATENCY, _LOOP, _SEEN = 8.0, 4.0, 0.12
+#: Processors. Cycles of a vector load beside multiply-adds; of one that no tap shares a line with; of a load
+#: for each lane; of what a load takes more at the border.
+_LOAD, _UNROLLED_LOAD, _GATHERED, _BORDER = 0.7, 1.8, 10.0, 4.0
+#: Cycles until a sum can be added to again, of a kernel row's and a channel's loop, of a tile, of a result.
+_LATENCY, _LOOP, _TILE, _RESULT = 4.2, 1.0, 4.0, 2.2
+#: A result takes more where planes of more filters than these are a multiple of a page long.
+_FAR_RESULT, _STORE_WAYS = 6.0, 8
 #: What each register beyond so many costs where a compiler allocates them.
-_CROWDED, _UNCROWDED = 0.03, 19
-#: Lines of a cache set's ways: rows a multiple of so many bytes apart share a set. What each more costs.
-_WAYS, _SET_BYTES, _CONFLICT = 12, 4096, 0.02
-#: The share of memory's time that does not hide behind arithmetic.
-_UNHIDDEN = 0.5
+_CROWDED, _UNCROWDED = 0.016, 19
+#: A cache keeps so many lines that begin at the same place of a page; cycles to get one back.
+_WAYS, _PAGE, _EVICTED = 8, 4096, 1.7
+#: Of so many rows the next lines are fetched in time, of channels that follow one another so many count;
+#: cycles to wait for a line of another row.
+_STREAMS, _MOST_DEEP, _LATE = 18, 4, 19.0
+#: The share of memory's time that does not hide behind arithmetic; nanoseconds of a rearranged element that
+#: is moved alone, and in vectors, by one of two cores.
+_UNHIDDEN, _MOVED_ALONE, _MOVED = 0.2, 0.9, 0.5
 
 
 def predicted(plan: ConvPlan) -> tuple[float, str]:
@@ -74,26 +79,25 @@ def _vector_efficiency(plan: ConvPlan) -> float:
     ox, oy, oc = plan.outputs_per_thread
     down, taps, deep = c.vertical, c.vertical.kernel * c.horizontal.kernel, c.group_channels
     products = ox * oy * oc
-    lines = oy * down.kernel
-    load = _NEIGHBOUR_LOAD if ox > 1 else _LOAD
-    if plan.taps_at_once and oc == 1:  # rows of the image are shared
-        lines = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
-        load = _SHARED_LOAD
+    held = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
+    # of a tap: rows of the image are shared where all taps are written out
+    loads = ox * (held / down.kernel if plan.taps_at_once else oy)
+    load = _UNROLLED_LOAD if plan.form == "unrolled" else _LOAD
     if plan.form == "none" and c.horizontal.stride > 1:
         load = _GATHERED
-    loads = lines * c.horizontal.kernel * ox * load
-    loads += taps * oc * _WEIGHT * (oy if oc == 1 else 1)
-    loops = 1 if plan.taps_at_once else down.kernel
-    channel = max(products * taps, loads, _LATENCY * taps) + _SEEN * loads + _LOOP * loops
-    plane = down.outputs * c.horizontal.outputs * e
-    result = _FAR_RESULT if plane % _SET_BYTES == 0 and oc > _STORE_WAYS else _RESULT
-    cycles = deep * channel + _TILE + result * products
-    cycles *= 1 + _CROWDED * max(0, plan.registers.needed - _UNCROWDED)
     pitch = (c.horizontal.size if plan.form == "none" else plan.pitch) * e
-    if pitch % _SET_BYTES == 0:
-        held = len({y * down.stride + k * down.dilation for y in range(oy) for k in range(down.kernel)})
-        cycles *= 1 + _CONFLICT * max(0, held + oy - _WAYS)
-    cycles *= 1 + border_share(plan) * _BORDER / oc
+    load += border_share(plan) * _BORDER
+    tap = max(products + load * loads, _LATENCY)
+    channel = taps * tap + _LOOP * (1 if plan.taps_at_once else 1 + down.kernel)
+    plane = down.outputs * c.horizontal.outputs * e
+    result = _FAR_RESULT if plane % _PAGE == 0 and oc > _STORE_WAYS else _RESULT
+    cycles = deep * channel + _TILE + result * products
+    # rows that a tile reads and writes; how many a cache can hold, two lines each where vectors cross them
+    rows, room = deep * held + oy * oc, _WAYS * (_PAGE // math.gcd(pitch, _PAGE)) / 2
+    cycles += _EVICTED * max(0, rows - room)
+    streams = min(deep, _MOST_DEEP) * held + oy * oc
+    cycles += _LATE * ox * max(0, streams - _STREAMS)
+    cycles *= 1 + _CROWDED * max(0, plan.registers.needed - _UNCROWDED)
     return deep * products * taps / cycles
 
 
@@ -147,6 +151,6 @@ def _rearranging(plan: ConvPlan) -> float:
     axis = c.horizontal
     elements = c.batch * c.channels * plan.strips * plan.strip_lines * plan.planes * plan.pitch
     if m.kind == "vectors":
-        each = 1.5 if axis.stride > 1 else 0.15  # nanoseconds, one by one or in vectors, on two cores
+        each = _MOVED_ALONE if axis.stride > 1 else _MOVED
         return elements * each / 2 / 1e6
     return 2 * elements * plan.element / (m.gb_per_s * 1e6)

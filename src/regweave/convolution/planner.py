@@ -108,10 +108,12 @@ def _nothing_fits(c: Convolution, dtype: str, machine: ComputeMachine) -> Unsupp
 
 
 def _fullest(plans: Sequence[ConvPlan]) -> ConvPlan:
-    """The cheapest; on a GPU, of those that are as cheap the one with the most outputs along the column."""
+    """The cheapest. Of those that are as cheap, on a GPU the one with the most outputs along the column, on a
+    processor the one with the fewest registers."""
     best = plans[0]
     if best.machine.kind != "gpu":
-        return best
+        near = [plan for plan in plans if plan.predicted_ms <= _AS_CHEAP * best.predicted_ms]
+        return min(near, key=lambda plan: (plan.registers.needed, plan.predicted_ms))
     most = max(best.registers.needed, best.machine.full_registers)
     near = [
         plan
