@@ -82,7 +82,8 @@ class Products:
         b.emit("align", 32)
         b.label(top)
         self._tap(w, acc)
-        if self.tile.transform is not None:  # few products for each weight: they are asked for in time
+        if self.tile.transform is not None and self.tile.result_pieces:
+            # a small map has few products for each weight: these are asked for in time
             step = 4 * self.outputs * self.tile.kernel_rows
             for line in range(0, step, 64):
                 b.emit("prefetch", b.at(r.walk, _TAPS_AHEAD * step + line))
