@@ -120,10 +120,11 @@ def _written(layout: Any, asked: list[str]) -> str:
 
 def _grid(layout: Any, asked: list[str]) -> str:
     """The tile with the slots of its elements, as text or in the form that was asked for."""
-    from regweave.views.layout_grid import WRITERS, as_text, grid_cells
+    from regweave.layouts.tables import aligned
+    from regweave.views.layout_grid import WRITERS, grid_cells
 
     cells = grid_cells(layout)
-    return WRITERS[asked[0].removeprefix("--")](cells) if asked else _heading(layout) + as_text(cells)
+    return WRITERS[asked[0].removeprefix("--")](cells) if asked else _heading(layout) + aligned(cells)
 
 
 def _held(layout: Any, lane: int, register: int) -> list[list[int]]:

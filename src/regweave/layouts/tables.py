@@ -7,7 +7,7 @@ lane  r0     r1     r2     r3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,12 @@ from regweave.layouts.layout import Layout
 
 def to_text(layout: Layout) -> str:
     """One line per lane, one column per item: `r0` is a register, `r0.1` part 1 of a shared one."""
-    lines, widths = table_cells(layout)
+    return aligned(table_cells(layout)[0])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Cells under one another, those of the first column to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
             [line[0].rjust(widths[0]), *(cell.ljust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]

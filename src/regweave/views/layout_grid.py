@@ -5,7 +5,7 @@ r"""A layout the other way round: the tile as it stands on paper, each place wit
       1  4:r0  4:r1  5:r0  5:r1
 
 `5:r1` is register 1 of lane 5, `5:r1.0` part 0 of it; an element that several slots hold names them all.
-Tables are lists of lines of cells, written as text, CSV, Markdown or AsciiDoc.
+Tables are lists of lines of cells, written as CSV, Markdown or AsciiDoc.
 """
 
 from __future__ import annotations
@@ -37,19 +37,6 @@ def grid_cells(layout: Layout) -> list[list[str]]:
 def slot_cells(layout: Layout) -> list[list[str]]:
     """A line per lane, under the registers' names: the table of `str(layout)`."""
     return table_cells(layout)[0]
-
-
-def as_text(lines: Lines) -> str:
-    """Columns under one another, the first one to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = [
-        [
-            line[0].rjust(widths[0]),
-            *(cell.ljust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
-        ]
-        for line in lines
-    ]
-    return "\n".join("  ".join(line).rstrip() for line in padded) + "\n"
 
 
 def as_csv(lines: Lines) -> str:
