@@ -7,7 +7,8 @@ A machine's row has all its instructions' accumulators, as they are and transpos
 The row `sample` has pairs of all machines drawn from a fixed seed: accumulators as they are and transposed,
 in their own type and in the operand's, on their way to A or B. Pairs that cannot be planned, such as
 conversions that no machine has, are left out. Every pair is planned once, in the order of the catalogue;
-schedules of groups that other pairs have too are found once, as in any process that plans many.
+schedules of groups that other pairs have too are found once, as in any process that plans many. Python looks
+for circles of garbage after a row, and not while a pair is planned that left none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from regweave.errors import RegweaveError
 from regweave.machines.catalogue import find_machine, machine_names
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement import rearrange
+from regweave.rearrangement.uncollected import uncollected
 
 SAMPLE = "sample"
 _SAMPLED, _SEED = 500, 3
@@ -55,7 +57,8 @@ def time_planning(
 
 def _row(name: str, say: Callable[[str], None]) -> dict[str, Any]:
     say(name)
-    timed = sorted((taken, str(pair)) for pair in _pairs_of(name) if (taken := _time(pair)) is not None)
+    with uncollected():
+        timed = sorted((taken, str(pair)) for pair in _pairs_of(name) if (taken := _time(pair)) is not None)
     times = [1e3 * taken for taken, _ in timed]
     return {
         "name": name,
