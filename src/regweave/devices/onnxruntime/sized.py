@@ -54,7 +54,7 @@ class Step:
 
     kernel: int
     arguments: ctypes.Structure
-    places: Mapping[Field, Place]
+    places: Mapping[str, Place] | Mapping[Field, Place]
     parts: int
     flags: int = 0
     fallback: Step | None = None
