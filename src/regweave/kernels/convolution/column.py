@@ -54,7 +54,7 @@ class Column:
         b.emit("mov", r.walk, w.slot("weights"))
         weights = self.weights(w)
         if not tile.stream and max(tile.vectors) > 1:
-            fetch_results(w, 1, tile.rows, self.vectors)
+            fetch_results(w, tile, 1, self.vectors)
         b.emit("mov", r.out, w.slot("out_base"))
         b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
         b.emit("zero", below)

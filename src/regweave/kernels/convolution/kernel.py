@@ -19,6 +19,7 @@ from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, St
 from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.filling import FillInPlace
 from regweave.kernels.convolution.folding import FillFolded
+from regweave.kernels.convolution.overlap import begin_rows, end_rows, whole_steps
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.results import row_masks
 from regweave.kernels.convolution.rolling import RollingBand, open_rolling
@@ -110,9 +111,12 @@ class _Driver:
         for name in ("y_channel", "y_row", "y_element"):
             b.emit("mov", value, w.field(name, args=args))
             b.emit("mov", w.slot(name), value)
+        if self.tile.overlaps:
+            whole_steps(w, self.tile)
 
     def _place(self, unit: Variable) -> None:
-        """Slots of this unit: strip_entry, planes, line, lines_at (its first image line), out_at, packed."""
+        """Slots of this unit: strip_entry, planes, line, lines_at (its first image line), out_at, packed; of
+        transformed rows had (output rows that the band before writes)."""
         w, b = self.w, self.b
         args, value = b.general("arguments"), b.general("value")
         lines_at, out, row, index = (b.general(s) for s in ("lines_at", "out", "row", "index"))
@@ -127,7 +131,12 @@ class _Driver:
         b.emit("imul", row, w.field("band_rows", args=args))
         b.emit("mov", value, w.field("out_rows", args=args))
         b.emit("sub", value, w.field("band_rows", args=args))
+        if self.tile.overlaps:
+            b.emit("mov", out, row)
         b.emit("min", row, value)
+        if self.tile.overlaps:
+            b.emit("sub", out, row)
+            b.emit("mov", w.slot("had"), out)
         b.emit("mov", out, row)
         b.emit("imul", out, w.field("y_row", args=args))
         b.emit("add", out, w.field("y", args=args))
@@ -266,6 +275,8 @@ class _Driver:
             b.emit("add", value, b.at(entry, TileEntry.x.offset))
             b.emit("mov", w.slot("base"), value)
         self._copy_field("band_rows", "rows_left")
+        if self.tile.overlaps:
+            w.copy_slot("had_left", "had")
         if self.tile.result_pieces:
             b.emit("mov", w.slot("row_masks"), 0)
         b.emit("mov", value, b.at(entry, TileEntry.outputs.offset))
@@ -296,8 +307,10 @@ class _Driver:
         """All blocks of all tile rows of the band, for one channel tile."""
         w, b, r = self.w, self.b, self.w.r
         strip, value = b.general("strip"), b.general("value")
-        row, block, next_block = (b.fresh_label(s) for s in ("row", "block", "next_block"))
+        row, block, next_block, passed = (b.fresh_label(s) for s in ("row", "block", "next_block", "passed"))
         b.label(row)
+        if self.tile.overlaps:
+            begin_rows(w, self.tile, passed)
         b.emit("mov", strip, w.slot("strip_entry"))
         b.emit("mov", r.near, b.at(strip, StripEntry.blocks.offset))
         b.emit("mov", value, b.at(strip, StripEntry.block_count.offset))
@@ -324,6 +337,10 @@ class _Driver:
         b.emit("dec", value)
         b.emit("mov", w.slot("blocks_left"), value)
         b.emit("jump_nonzero", block)
+        if self.tile.overlaps:
+            end_rows(w, self.tile)
+            b.label(passed)
+            w.advance_slot("had_left", -self.tile.out_rows)
         b.emit("mov", value, w.slot("pitch"))
         b.emit("imul", value, w.field("tile_step"))
         w.advance_slot("base", value)

@@ -57,7 +57,7 @@ class Products:
         b.emit("mov", r.source, w.slot("base"))
         b.emit("add", r.source, b.at(r.near, BlockEntry.x.offset))
         if self.tile.dense and not self.tile.stream and not self.tile.result_pieces:
-            fetch_results(w, self.outputs, self.tile.out_rows, self.vectors)
+            fetch_results(w, self.tile, self.outputs, self.vectors)
         b.emit("mov", r.walk, w.slot("weights"))
         acc = self._start(w)
         b.emit("add", r.walk, 4 * self.outputs)

@@ -14,6 +14,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
 from regweave.kernels.buildermath import BuilderMath
 from regweave.kernels.convolution.arguments import BlockEntry
+from regweave.kernels.convolution.overlap import step_slot
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.epilogue import Epilogue
 from regweave.kernels.workspace import Workspace
@@ -41,7 +42,7 @@ def store_results(w: Workspace, tile: ConvTile, acc: Results, edge: bool) -> Non
         _store_vectors(w, tile, acc, edge, memory)
     else:
         assert memory is not None
-        _scatter(w, acc, memory)
+        _scatter(w, tile, acc, memory)
 
 
 def no_operand(index: int) -> Variable:
@@ -72,14 +73,14 @@ def _activate_memory(w: Workspace, tile: ConvTile, memory: Memory, count: int) -
     b.emit("jump_nonzero", top)
 
 
-def fetch_results(w: Workspace, outputs: int, rows: int, vectors: int) -> None:
+def fetch_results(w: Workspace, tile: ConvTile, outputs: int, vectors: int) -> None:
     """Bring in the lines that the tile's results will be written to, while its products are under way."""
-    for _, _, row in _rows_of(w, outputs, rows):
+    for _, _, row in _rows_of(w, tile, outputs, tile.out_rows):
         for v in range(vectors):
             w.b.emit("prefetch_write", w.b.at(row, v * w.geometry.vector_bytes))
 
 
-def _rows_of(w: Workspace, outputs: int, rows: int) -> Iterator[tuple[int, int, Variable]]:
+def _rows_of(w: Workspace, tile: ConvTile, outputs: int, rows: int) -> Iterator[tuple[int, int, Variable]]:
     """(filter, row) pairs of the block in order, with the address of the row's first result."""
     b, r = w.b, w.r
     b.emit("mov", r.out, w.slot("out_base"))
@@ -93,7 +94,7 @@ def _rows_of(w: Workspace, outputs: int, rows: int) -> Iterator[tuple[int, int, 
         for i in range(rows):
             yield o, i, row if rows > 1 else r.out
             if i + 1 < rows:
-                b.emit("add", row, w.slot("y_row"))
+                b.emit("add", row, step_slot(w, tile, i))
         if o + 1 < outputs:
             b.emit("add", r.out, r.out_pitch)
 
@@ -109,7 +110,7 @@ def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memor
     order = {key: index for index, key in enumerate(acc)}
     folded = _Folded(w, tile) if tile.result_pieces else None
     last = Last(w, tile, vectors) if edge and folded is None else None
-    for o, i, row in _rows_of(w, *_sides(acc)):
+    for o, i, row in _rows_of(w, tile, *_sides(acc)):
         for v in range(vectors):
             value = acc[o, i, v]
             if memory is not None:
@@ -123,14 +124,14 @@ def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memor
                 b.emit("store_stream" if tile.stream else "store", b.at(row, v * size), value)
 
 
-def _scatter(w: Workspace, acc: Results, memory: Memory) -> None:
+def _scatter(w: Workspace, tile: ConvTile, acc: Results, memory: Memory) -> None:
     """Element by element, the block's valid ones of each row."""
     b, size = w.b, w.geometry.vector_bytes
     vectors = 1 + max(v for _, _, v in acc)
     step, count = b.general("step"), b.general("count")
     source, to, element = b.general("from"), b.general("to"), b.general("element")
     b.emit("mov", step, w.slot("y_element"))
-    for index, (_, _, row) in enumerate(_rows_of(w, *_sides(acc))):
+    for index, (_, _, row) in enumerate(_rows_of(w, tile, *_sides(acc))):
         top = b.fresh_label("element")
         b.emit("mov", count, b.at(w.r.near, BlockEntry.columns.offset))
         b.emit("lea", source, memory + index * vectors * size)

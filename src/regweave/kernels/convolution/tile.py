@@ -155,6 +155,11 @@ class ConvTile:
         """Output rows that a tile gives."""
         return self.rows if self.transform is None else self.transform.outputs
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether rows that two bands make are written by one of them only (see overlap)."""
+        return self.transform is not None and not self.result_pieces
+
     def rows_of(self, kernel_row: int) -> range:
         """The rows of the tile that a kernel row contributes to."""
         return range(self.rows) if self.transform is None else range(kernel_row, kernel_row + 1)

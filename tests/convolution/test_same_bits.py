@@ -1,0 +1,92 @@
+"""Bits of a result depend neither on the number of threads nor on which part of the work is done last."""
+
+import ctypes
+from itertools import product
+
+import numpy as np
+import pytest
+
+from regweave.convolution import Conv2d, native
+from regweave.machines.x86 import AVX2, AVX512, supports
+
+ISAS = [machine.name for machine in (AVX512, AVX2) if supports(machine)]
+KERNELS, SIZES = (2, 3, 4, 5), (14, 15, 17, 56, 57)
+
+
+def image_and_weights(size, kernel, channels=8, filters=8, batch=3):
+    random = np.random.default_rng(size + kernel)
+    x = random.standard_normal((batch, channels, size, size), np.float32)
+    return x, random.standard_normal((filters, channels, kernel, kernel), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _as_many_parts_as_possible(monkeypatch):
+    """These images are small: one part would do."""
+    many = lambda flops, threads, most: most if threads > 1 else 1  # noqa: E731
+    monkeypatch.setattr(native, "job_parts", many)
+
+
+def in_turn(order):
+    """What runs all parts of a kernel, one after the other, in the order that `order` brings them in."""
+
+    def run(address, arguments, parts, threads):
+        kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(address)
+        for part in order(range(parts)):
+            kernel(arguments, part)
+
+    return run
+
+
+ORDERS = in_turn(iter), in_turn(reversed)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_threads_do_not_change_bits(isa, kernel):
+    for size in SIZES:
+        x, w = image_and_weights(size, kernel)
+        one = Conv2d(w, padding=kernel // 2, threads=1, isa=isa)(x)
+        for threads in (2, 3, 5, 16):
+            layer = Conv2d(w, padding=kernel // 2, threads=threads, isa=isa)
+            assert np.array_equal(layer(x), one), (size, threads)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("form", ["transformed", None])
+@pytest.mark.parametrize("changes", [{}, {"order": "nhwc"}, {"activation": "gelu"}, {"stride": 2}])
+def test_the_order_of_parts_does_not_change_bits(isa, form, changes, monkeypatch):
+    results = []
+    for order in ORDERS:
+        monkeypatch.setattr(native, "run", order)
+        for kernel, size in product((3, 5) if "stride" in changes else KERNELS, SIZES):
+            x, w = image_and_weights(size, kernel, filters=5, batch=2)
+            x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if "order" in changes else x
+            results.append(Conv2d(w, padding=1, threads=5, form=form, isa=isa, **changes)(x))
+    half = len(results) // 2
+    for first, second in zip(results[:half], results[half:], strict=True):
+        assert np.array_equal(first, second), first.shape
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_the_order_of_parts_does_not_change_bits_that_pass_the_caches(isa, monkeypatch):
+    monkeypatch.setattr("regweave.convolution.calls.STREAM_BYTES", 0)
+    tiles, results = [], []
+    kernel = native.loaded_convolution
+    monkeypatch.setattr(native, "loaded_convolution", lambda *made: tiles.append(made[0]) or kernel(*made))
+    x, w = image_and_weights(64, 3)
+    x = np.ascontiguousarray(x[:, :, :57])
+    for order in ORDERS:
+        monkeypatch.setattr(native, "run", order)
+        results.append(Conv2d(w, padding=1, threads=5, form="transformed", isa=isa)(x))
+    assert [tile.stream for tile in tiles] == [True, True]
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_shared_rows_are_those_of_the_band_before(isa):
+    """14 rows in bands of 4: the first twelve are what an image that ends with them gives."""
+    x, w = image_and_weights(16, 3, channels=64, filters=64)
+    layer = Conv2d(w, form="transformed", threads=1, isa=isa)
+    whole, cut = layer(x), layer(np.ascontiguousarray(x[:, :, :14]))
+    assert layer.dense(x.shape).native.choice.fold is None
+    assert np.array_equal(whole[:, :, :12], cut)
