@@ -80,7 +80,7 @@ class MemoryState:
         """
         size, store = steps[0].numbers[0], steps[0].opcode == "shared_store"
         threads = len(active) // self.blocks
-        inside = active[:threads]
+        inside = slice(None) if bool(active.all()) else active[:threads]
         given = {id(row): row for row in (active, *columns[0])}.values()
         if not self.alike or not all((row.reshape(-1, threads) == row[:threads]).all() for row in given):
             return None
@@ -105,7 +105,7 @@ class MemoryState:
             words = words.reshape(len(steps), self.blocks, threads, -1)[:, :, inside]
             cells[:, at] = words.swapaxes(0, 1)
             return ()
-        return self._words(cells[:, at].swapaxes(0, 1), inside, size)
+        return self._words(cells[:, at].swapaxes(0, 1), inside, threads, size)
 
     def load(
         self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_]
@@ -114,14 +114,18 @@ class MemoryState:
         size, offset = step.numbers
         at = self._places(step, addresses[active], self.starts[active], size, offset)
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=False)
-        return tuple(word.ravel() for word in self._words(self.cells[at][None, None], active, size))
+        return tuple(
+            word.ravel() for word in self._words(self.cells[at][None, None], active, len(active), size)
+        )
 
-    def _words(self, cells: NDArray[Any], active: NDArray[np.bool_], size: int) -> tuple[NDArray[Any], ...]:
+    def _words(
+        self, cells: NDArray[Any], active: NDArray[np.bool_] | slice, threads: int, size: int
+    ) -> tuple[NDArray[Any], ...]:
         """`[steps, threads]` words from cells `[steps, blocks, active threads of each, cells]`."""
         steps, blocks = cells.shape[:2]
-        found = np.zeros((steps, blocks, len(active), max(4, size)), dtype=np.uint8)
+        found = np.zeros((steps, blocks, threads, max(4, size)), dtype=np.uint8)
         found[:, :, active, :size] = np.ascontiguousarray(cells).view(np.uint8)
-        words = found.view("<u4").reshape(steps, blocks * len(active), -1)
+        words = found.view("<u4").reshape(steps, blocks * threads, -1)
         return tuple(np.ascontiguousarray(words[..., at]) for at in range(words.shape[2]))
 
     def store(
@@ -236,4 +240,5 @@ def _grain(memory: Memory, program: Program) -> int:
 
 def _bytes_of(words: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
     """The bytes of words that lie one after the other, as the last axis."""
-    return np.stack(words, axis=-1).astype("<u4", copy=False).view(np.uint8)
+    given = np.stack(words, axis=-1) if len(words) > 1 else np.ascontiguousarray(words[0])[..., None]
+    return given.astype("<u4", copy=False).view(np.uint8)

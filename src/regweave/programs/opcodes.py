@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regweave.programs import lane_moves
+from regweave.programs.byte_permutes import byte_permute
 from regweave.programs.narrowing import NARROWINGS, Narrowing, join_high, join_low
 
 if TYPE_CHECKING:
@@ -105,22 +106,6 @@ def _row_permute(words: tuple[Any, ...], numbers: tuple[int, ...]) -> NDArray[An
 
 def _packed(kind: Narrowing) -> Meaning:
     return lambda v, n: kind.pack(*v)
-
-
-def _byte_permute(low: NDArray[Any], high: NDArray[Any], selector: NDArray[Any]) -> NDArray[Any]:
-    """Byte i of the result is byte (selector >> 4 i) & 7 of the eight bytes of `low` and then `high`."""
-    result = _byte(low, high, selector)
-    for place in range(1, 4):
-        result |= _byte(low, high, selector >> np.uint32(4 * place)) << np.uint32(8 * place)
-    return result
-
-
-def _byte(low: NDArray[Any], high: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
-    """Byte place & 7 of two words."""
-    byte = np.where(place & np.uint32(4), high, low)
-    byte >>= (place & np.uint32(3)) << np.uint32(3)
-    byte &= np.uint32(0xFF)
-    return byte
 
 
 def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]:
@@ -201,7 +186,7 @@ OPCODES = {
         Opcode("pack_low", _TWO, ("b32",), "permute", lambda v, n: join_low(*v)),
         Opcode("pack_high", _TWO, ("b32",), "permute", lambda v, n: join_high(*v)),
         Opcode("pick", _TWO, ("b32",), "shuffle", None, ("place...",), collective=True),
-        Opcode("byte_permute", ("b32", *_TWO), ("b32",), "permute", lambda v, n: _byte_permute(*v)),
+        Opcode("byte_permute", ("b32", *_TWO), ("b32",), "permute", lambda v, n: byte_permute(*v)),
         Opcode("less", _TWO, ("predicate",), "test", lambda v, n: v[0] < v[1]),
         Opcode("add_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.add, v)),
         Opcode("maximum_f32", _FLOATS, ("f32",), "arithmetic", lambda v, n: _float(np.fmax, v)),

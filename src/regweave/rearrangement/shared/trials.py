@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
@@ -141,17 +140,19 @@ def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, int
                 stored, loaded = (partial(side.turned, skew, kind) for side in sides)
                 yield f"{kind} {order}", 1 if skew else 2, stored, loaded
     if source.bijective:
+        places = [np.divmod(layout.table, layout.shape[1]) for layout in (source, destination)]
         for padding in _PADDINGS:
             for axis in (0, 1):
                 stride = -(-source.shape[1 - axis] * unit // WORD) * WORD + padding * WORD
                 weights = (stride, unit) if axis == 0 else (unit, stride)
-                stored, loaded = (partial(_of_elements, weights, side) for side in (source, destination))
+                stored, loaded = (partial(_of_elements, weights, *side) for side in places)
                 yield f"padded {'rows' if axis == 0 else 'columns'}", 1, stored, loaded
 
 
-def _of_elements(weights: tuple[int, int], layout: Layout, some: slice) -> NDArray[np.int64]:
-    row, column = np.divmod(layout.table[:, some], layout.shape[1])
-    return row * weights[0] + column * weights[1]
+def _of_elements(
+    weights: tuple[int, int], rows: NDArray[np.int64], columns: NDArray[np.int64], some: slice
+) -> NDArray[np.int64]:
+    return rows[:, some] * weights[0] + columns[:, some] * weights[1]
 
 
 class _Slots:
