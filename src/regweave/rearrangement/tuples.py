@@ -55,7 +55,9 @@ def row_moves(registers: Sequence[int | None], size: int) -> int:
 
 
 def _moves(wanted: Sequence[_Place | None]) -> int:
-    """Copies that make these one tuple; None is written where it is needed."""
+    """Copies that make these one tuple; None is written where it is needed, and one alone stands anywhere."""
+    if len(wanted) == 1:
+        return 0
     sizes = [place.size for place in wanted if place is not None]
     together = min([len(wanted), *sizes])
     return sum(_misplaced(part) for part in _chunks(wanted, together))
