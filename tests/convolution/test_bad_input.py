@@ -18,6 +18,7 @@ SHAPE = (1, 4, 18, 28)
         ({"form": "unroled"}, "unknown form 'unroled'.*nearest: unrolled"),
         ({"form": ["none"]}, r"unknown form \['none'\]"),
         ({"form": 3}, "unknown form 3"),
+        ({"form": np.zeros(2)}, r"unknown form array"),
         ({"order": "nchww"}, "unknown order 'nchww'.*nchw, nhwc"),
         ({"order": None}, "unknown order None"),
         ({"order": ["nchw"]}, "unknown order"),
@@ -26,6 +27,20 @@ SHAPE = (1, 4, 18, 28)
 def test_words_are_checked_when_a_layer_is_made(given, words):
     with pytest.raises(InputError, match=words):
         regweave.Conv2d(W, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"form": np.zeros(2)}, "unknown form array"),
+        ({"dtype": np.zeros(2)}, "unknown dtype array.*one of f32, f16"),
+        ({"dtype": None}, "unknown dtype None"),
+        ({"machine": np.zeros(2)}, "unknown machine array"),
+    ],
+)
+def test_words_are_checked_when_a_plan_is_made(given, words):
+    with pytest.raises(InputError, match=words):
+        regweave.plan_conv(X.shape, W.shape, **given)
 
 
 @pytest.mark.parametrize("padding", [10**6, 10**9])

@@ -63,9 +63,9 @@ def plan_conv(
     )
     target = machine if isinstance(machine, ComputeMachine) else find_compute_machine(machine)
     forms = NATIVE_FORMS if target.kind == "assembly" else FORMS
-    for word, known, where in ((dtype, tuple(ELEMENT_BYTES), "dtype"), (form, (*forms, None), "form")):
-        if word not in known:
-            names = [name for name in known if name is not None]
+    for word, names, where in ((dtype, tuple(ELEMENT_BYTES), "dtype"), (form, forms, "form")):
+        # an array is compared element by element, so only words are looked up
+        if not (isinstance(word, str) and word in names) and not (word is None and where == "form"):
             raise InputError(
                 f"unknown {where} {word!r}",
                 where=where,

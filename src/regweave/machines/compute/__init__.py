@@ -25,7 +25,7 @@ def find_compute_machine(name: str) -> ComputeMachine:
 
     `cpu` is this processor: AVX2 where it lacks AVX-512.
     """
-    if name == "cpu":
+    if isinstance(name, str) and name == "cpu":
         from regweave.machines.x86.features import detect
 
         found = detect()
