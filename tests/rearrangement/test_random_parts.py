@@ -124,6 +124,12 @@ def test_the_inverse_plan_undoes_it(dtype):
     assert np.array_equal(rearrange(destination, source, "sm_80", "lean").apply(there), values)
 
 
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_parts_of_one_lane_change_places(machine):
+    source, destination = layouts((np.array([[0, 1]]), np.array([[1, 0]])), ("s4", "s4"))
+    assert np.array_equal(rearrange(source, destination, machine).apply(np.array([[5.0, 3.0]])), [[3.0, 5.0]])
+
+
 @pytest.mark.slow
 @settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pairs, st.sampled_from(WIDTHS), st.sampled_from(MACHINES))

@@ -12,6 +12,7 @@ as its arrival r. Only making them and taking them apart comes on top.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -167,7 +168,8 @@ class Travel:
         taken = parts[np.isin(parts // size, moving)]
         # a piece is masked; all but the first are moved down before, and up again when they are joined
         masked = len(own) + np.count_nonzero(own % size) + len(taken) + np.count_nonzero(taken % size)
-        sent, made = (np.all(table.reshape(len(table) // size, -1) >= 0, axis=1) for table in (offered, kept))
+        words = (t.reshape(len(t) // size, size * math.prod(t.shape[1:])) for t in (offered, kept))
+        sent, made = (np.all(word >= 0, axis=1) for word in words)
         joined = np.count_nonzero(sent[moving]) + np.count_nonzero(made)
         return int(masked + 2 * (size - 1) * joined)
 
