@@ -23,6 +23,18 @@ from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 
+def pass_planes(
+    w: Workspace, to: Variable, entry: Variable, shifts: tuple[int, ...], transform: Transform | None
+) -> None:
+    """Move `to`, which is behind the first plane that a line or a group of rows has made, behind them all."""
+    b, value = w.b, w.b.general("value")
+    further = (1 if transform is None else transform.products) * len(shifts) - 1
+    if further:
+        b.emit("mov", value, b.at(entry, StripEntry.plane.offset))
+        b.emit("imul", value, value, further)
+        b.emit("add", to, value)
+
+
 @frozen
 class FillInPlace:
     """Routine: the strip at slot `strip` from the image rows at slot `lines_at`, whose first is row `line`.
@@ -96,12 +108,7 @@ class FillInPlace:
         for place in (StripEntry.before, StripEntry.inside, StripEntry.behind):
             b.emit("mov", value, b.at(entry, place.offset))
             self._run(w, source, to, pitch, value, masks if place is not StripEntry.inside else None)
-        made = 1 if self.transform is None else self.transform.products
-        further = made * len(self.shifts) - 1  # planes, beside the one that `to` has passed
-        if further:
-            b.emit("mov", value, b.at(entry, StripEntry.plane.offset))
-            b.emit("imul", value, value, further)
-            b.emit("add", to, value)
+        pass_planes(w, to, entry, self.shifts, self.transform)
         b.label(done)
 
     def _run(

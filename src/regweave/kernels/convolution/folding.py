@@ -11,7 +11,7 @@ from __future__ import annotations
 from regweave.assembly.variables import Variable
 from regweave.kernels.convolution.arguments import StripEntry
 from regweave.kernels.convolution.copying import Halves
-from regweave.kernels.convolution.filling import store_rows
+from regweave.kernels.convolution.filling import pass_planes, store_rows
 from regweave.kernels.convolution.results import mask_bytes
 from regweave.kernels.convolution.strip import next_channel
 from regweave.kernels.convolution.transformed import forward
@@ -61,12 +61,7 @@ class FillFolded:
         b.emit("add", to, w.geometry.vector_bytes)
         b.emit("dec", count)
         b.emit("jump_nonzero", vector)
-        made = 1 if t is None else t.products
-        further = made * len(self.shifts) - 1  # planes, beside the one that `to` has passed
-        if further:
-            b.emit("mov", value, b.at(entry, StripEntry.plane.offset))
-            b.emit("imul", value, value, further)
-            b.emit("add", to, value)
+        pass_planes(w, to, entry, self.shifts, t)
         b.emit("mov", value, w.slot("groups_left"))
         b.emit("dec", value)
         b.emit("mov", w.slot("groups_left"), value)
