@@ -21,7 +21,7 @@ from regweave.cascades.arrays import address_of, aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
-from regweave.convolution.choice import FORMS
+from regweave.convolution.choice import FORMS, transforms
 from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
 from regweave.convolution.strips import untransformed
@@ -141,12 +141,14 @@ class Conv2d:
         shape: Sequence[int],
         x_strides: tuple[int, ...] | None = None,
         y_strides: tuple[int, ...] | None = None,
+        *,
+        finite: bool = True,
     ) -> DenseConvolution:
         """What runs an image [batch, channels, height, width] of that shape, densely packed.
 
         `x_strides` and `y_strides` are bytes from one image, channel, row and element to the next where that
-        is not so; elements lie one after the other. Errors: InputError; UnsupportedError on machines without
-        kernels.
+        is not so; elements lie one after the other. Without `finite` no form is taken that would carry an
+        infinity to rows around it. Errors: InputError; UnsupportedError on machines without kernels.
         """
         from regweave.convolution.native import DenseConvolution
 
@@ -156,14 +158,9 @@ class Conv2d:
 
         strides = x_strides or _dense_strides(c.image_shape), y_strides or _dense_strides(c.out_shape)
 
-        def made(form: str | None, fallback: DenseConvolution | None) -> DenseConvolution:
-            native, packed = self._prepare(c, *strides, False, False, form, machine)
-            return DenseConvolution(native, packed, c.out_shape, fallback)
-
-        found = made(self.form, None)
-        if found.native.choice.tile.transform is None:
-            return found
-        return replace(found, fallback=made(untransformed(c), None))
+        form = self.form if finite or not transforms(c) else untransformed(c)
+        native, packed = self._prepare(c, *strides, False, False, form, machine)
+        return DenseConvolution(native, packed, c.out_shape)
 
     def __call__(self, x: Any, *, out: Any = None) -> Any:
         """The result, of x's own kind, or `out`, which it was written to. Errors: InputError."""

@@ -61,14 +61,14 @@ class DenseConvolution:
     """What runs a convolution of images whose elements lie one after the other, for whoever calls kernels
     themselves.
 
-    `arguments` are complete but for x, y, `scratch` (`scratch_bytes` for each of `parts`) and `flags` (one
-    vector for each part). Where a flag is NaN after all parts, `fallback` must run instead.
+    `arguments` are complete but for x, y, `scratch` (`scratch_bytes` for each of `parts`) and `flags`
+    (`flag_bytes` for each part). Where a flag is NaN after all parts, values were not finite, and the result
+    is not to be used.
     """
 
     native: NativeConvolution
     packed: np.ndarray
     out_shape: tuple[int, ...]
-    fallback: DenseConvolution | None = None
 
     @cached_property
     def arguments(self) -> ConvArguments:
@@ -98,8 +98,8 @@ class DenseConvolution:
 
     @property
     def flag_bytes(self) -> int:
-        """Bytes of each part's flags."""
-        return self.native.flag_bytes
+        """Bytes of each part's flags, 0 where it leaves none."""
+        return self.native.flag_bytes if self.native.choice.tile.transform is not None else 0
 
 
 class NativeConvolution:

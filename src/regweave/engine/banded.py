@@ -176,5 +176,5 @@ class Banded:
                 strides.append((shapes[name][1] * pitch, pitch, 4 * width, 4))
             layer = self.plan.layer(member, axis.before, axis.after)
             shape = (1, shapes[source][1], axis.size, shapes[source][3])
-            self.dense[key] = layer.dense(shape, *strides)
+            self.dense[key] = layer.dense(shape, *strides, finite=self.plan.finite)
         return self.dense[key]

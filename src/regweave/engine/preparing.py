@@ -6,7 +6,6 @@ memory   [flags][strips of the convolution that runs][images of a region]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from regweave.cascades.native import NativeChain, NativeRun
@@ -97,10 +96,9 @@ def piece_step(
 def room_of(convolutions: Sequence[DenseConvolution], other: int = 0) -> tuple[int, int]:
     """Where strips start behind the flags, and where both end: for convolutions that run in turn, and `other`
     scratch memory in the place of the strips."""
-    every = [dense for first in convolutions for dense in (first, first.fallback) if dense is not None]
-    flags = max((dense.parts * dense.flag_bytes for dense in every), default=0)
+    flags = max((dense.parts * dense.flag_bytes for dense in convolutions), default=0)
     strips = -(-flags // LINE) * LINE
-    scratch = max([other, *(dense.parts * dense.scratch_bytes for dense in every)])
+    scratch = max([other, *(dense.parts * dense.scratch_bytes for dense in convolutions)])
     return strips, strips + -(-scratch // LINE) * LINE
 
 
@@ -122,12 +120,8 @@ def convolution_step(
         "flags": Place(WORK_PLACE),
         "scratch": Place(WORK_PLACE, strips),
     }
-    step = Step(
-        dense.kernel.address, arguments, places, dense.parts, dense.parts * dense.flag_bytes, keep=(dense,)
-    )
-    if dense.fallback is None:
-        return step
-    return replace(step, fallback=convolution_step(dense.fallback, x, y, strips, x_pitch, y_pitch))
+    flags = dense.parts * dense.flag_bytes
+    return Step(dense.kernel.address, arguments, places, dense.parts, flags, keep=(dense,))
 
 
 @lru_cache(maxsize=32)

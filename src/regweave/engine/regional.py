@@ -43,11 +43,11 @@ def convolution_operator(piece: Piece, layer: Conv2d, machine: VectorMachine, th
     def parted(padding: tuple[int, ...], dilations: tuple[int, int]) -> Conv2d:
         return convolution_layer(piece, machine, threads, padding, dilations)
 
-    def prepare(shape: Shape) -> Prepared:
+    def prepare(shape: Shape, *, finite: bool = True) -> Prepared:
         c = layer.convolution(shape)
-        if worth_parting(c):
+        if finite and worth_parting(c):
             return prepare_interleaved(c, shape, parted)
-        dense = layer.dense(shape)
+        dense = layer.dense(shape, finite=finite)
         strips, memory = room_of([dense])
         x, y = Place(0), Place(OUTPUT_PLACE)
         steps = () if 0 in dense.out_shape else (convolution_step(dense, x, y, strips),)
@@ -65,18 +65,18 @@ def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> Sized
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
     layers = Layers(region, machine, threads)
 
-    def prepare(*given: Shape) -> Prepared:
-        plan = Plan(region, layers, given)
+    def prepare(*given: Shape, finite: bool = True) -> Prepared:
+        plan = Plan(region, layers, given, finite)
         return (banded(plan) or plan).prepared()
 
     return SizedOperator(piece.name, region.channels, layers.arguments_size, prepare, keep=(layers,))
 
 
 class Plan:
-    """A region for given shapes."""
+    """A region for given shapes, and for values that are `finite` or not."""
 
-    def __init__(self, region: Region, layers: Layers, given: Sequence[Shape]) -> None:
-        self.region, self.layers = region, layers
+    def __init__(self, region: Region, layers: Layers, given: Sequence[Shape], finite: bool) -> None:
+        self.region, self.layers, self.finite = region, layers, finite
         self.shapes = region.shapes(given)
         self.where, self.copies = spots(region, self.shapes)
         self.dense: dict[str, DenseConvolution] = {}
@@ -88,7 +88,7 @@ class Plan:
         if 0 in out_shape:
             return Prepared(out_shape, (), 0)
         self.dense = {
-            member.output: self.layer(member).dense(self.shapes[member.inputs[0]])
+            member.output: self.layer(member).dense(self.shapes[member.inputs[0]], finite=self.finite)
             for member in self.region.members
             if is_convolution(member)
         }

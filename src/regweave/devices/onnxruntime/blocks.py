@@ -70,16 +70,15 @@ class Patch(ctypes.Structure):
 
 
 class StepBlock(ctypes.Structure):
-    """A kernel of a prepared size. Where one of its flags is NaN afterwards, the fallback runs instead."""
+    """A kernel of a prepared size. Where one of its flags is NaN afterwards, all begins anew with `exact`."""
 
     _fields_ = (
         ("next", Pointer),  # a StepBlock, or null
-        ("fallback", Pointer),  # a StepBlock, or null
         ("kernel", Pointer),
         ("arguments", Pointer),
         ("arguments_size", Size),
         ("parts", Size),
-        ("flags_size", Size),  # of all parts; they start the memory for a call
+        ("flags_size", Size),  # of all parts, 0 for none; they start the memory for a call
         ("patches", Pointer),
         ("patch_count", Size),
     )
@@ -94,6 +93,8 @@ class ImageSize(ctypes.Structure):
         ("first", Pointer),  # a StepBlock; null where the result is empty
         ("memory_size", Size),
         ("slot", Pointer),  # a ScratchSlot that is large enough, for one call at a time
+        ("exact", Pointer),  # the ImageSize for values that are not finite; null until there were some
+        ("used", Size),  # 1 since a call has met it
     )
 
 
@@ -139,7 +140,8 @@ class OperatorBlock(ctypes.Structure):
         ("output_rules", OutputRule * MOST_DIMENSIONS),
         ("sizes", Pointer),  # of an operator prepared by size: pointers to ImageSizes, and how many there are
         ("size_count", Size),
-        ("prepare", Pointer),  # ImageSize *prepare(const int64_t dims[inputs][RANK])
+        ("prepare", Pointer),  # ImageSize *prepare(const int64_t dims[inputs][RANK], int exact)
+        ("running", Size),  # calls under way
     )
 
 

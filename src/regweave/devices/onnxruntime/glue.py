@@ -20,7 +20,7 @@ is.
 In the text below, `@name` is the block's field `name`, `&name` one of the ImageSize in r14, `~name` one of
 the StepBlock there, `=name` a word of the frame, `!Function` calls onnxruntime and leaves with its status
 unless that is null, and `@name <- %reg` stores into the arguments at the place that the field names.
-`?borrow` makes rax the address of rdx bytes.
+`?borrow` makes rax the address of rdx bytes, `?left` stands where a call ends.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ the others answer onnxruntime's questions."""
 
 _SAVED = 5 * 8
 _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "found": -88, "parts": -96}
-_FRAME["slot"] = -104
-_FRAME["dimensions"] = -104 - 8 * MOST_DIMENSIONS
+_FRAME["slot"], _FRAME["size"] = -104, -112
+_FRAME["dimensions"] = -112 - 8 * MOST_DIMENSIONS
 _FRAME["result"] = _FRAME["dimensions"] - 8 * MOST_DIMENSIONS
 _FRAME["places"] = _FRAME["result"] - 8 * (WORK_PLACE + 1)
 _FRAME["images"] = _FRAME["places"] - 8 * RANK * MOST_IMAGES
@@ -365,6 +365,7 @@ rw_wrong:
 rw_done:
     xorl  %eax, %eax
 rw_leave:
+    ?left
     leaq  -SAVED(%rbp), %rsp
     popq  %r15
     popq  %r14
@@ -422,12 +423,13 @@ def glue_text() -> str:
         _RUN,
         _LEAVE,
     )
-    return exported + _ANSWERS + _written(compute) + _written((_ENTER, *CONVOLVE, _LEAVE), "convolve")
+    convolve = _written((_ENTER, *CONVOLVE, _LEAVE), "convolve", left="lock decq @running")
+    return exported + _ANSWERS + _written(compute) + convolve
 
 
-def _written(parts: Sequence[str], name: str = "compute") -> str:
+def _written(parts: Sequence[str], name: str = "compute", left: str = "") -> str:
     """The function `rw_<name>` of these parts, with labels of its own."""
-    body = "".join(parts).replace("?borrow", _BORROW)
+    body = "".join(parts).replace("?borrow", _BORROW).replace("?left", left)
     body = re.sub(r"!(\w+)", r"call  *@\1\n    testq %rax, %rax\n    jnz   rw_leave", body)
     body = re.sub(r"@(\w+) <- (%\w+)", r"movq  @\1, %rcx\n    movq  \2, (%r13,%rcx)", body)
     body = re.sub(r"@(\w+)", lambda match: f"{offset(match[1])}(%rbx)", body)

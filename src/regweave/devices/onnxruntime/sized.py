@@ -3,15 +3,20 @@
     SizedOperator("Conv0", prepare=lambda shape: Prepared(out_shape, (Step(kernel, arguments, ...),), memory))
 
 onnxruntime's call finds the shapes of its inputs among those prepared before, without Python. For new ones it
-asks `prepare`, once, and keeps the answer as long as the operator lives. What is prepared is a list of steps,
-each a kernel whose addresses are counted from an input, from the output or from memory for the call:
+asks `prepare` and keeps the answer until too many others have been asked for since. What is prepared is a
+list of steps, each a kernel whose addresses are counted from an input, from the output or from memory for the
+call:
 
     pool       input 0        -> memory + 0         a region of a network: what one step writes the next
     convolve   input 1        -> memory + 9830400   one reads, side by side where it is concatenated
     convolve   memory + 0     -> output
 
-A kernel may leave word that its result is not to be used, a NaN in its part's flags, which start that memory:
-then the step's `fallback` runs.
+A kernel may leave word that its result is not to be used, a NaN in its part's flags, which start that
+memory: then `prepare` is asked for steps that do without such kernels, and the call begins anew with these.
+Few models ever need them, and they take as long to prepare.
+
+A size that goes must not go while a call walks it. Calls are counted; what no new call can find is let go of
+when the call that asks is the only one.
 """
 
 from __future__ import annotations
@@ -24,8 +29,11 @@ from typing import Any
 
 from regweave.devices.onnxruntime.blocks import RANK, ImageSize, OperatorBlock, Patch, ScratchSlot, StepBlock
 
-MOST_SIZES = 4096
-"""Sizes that an operator can be prepared for in its life; a page-sized table holds their places."""
+MOST_SIZES = 1024
+"""Sizes that an operator is prepared for at a time."""
+
+MOST_STEPS = 1 << 15
+"""Steps of all of them, if there are several: each takes about a kilobyte."""
 
 LINE = 64
 """Bytes of a cache line; memory starts at one."""
@@ -48,8 +56,7 @@ class Step:
     """A kernel with its arguments.
 
     `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` are complete but for
-    the addresses, which `places` gives by their fields. `flags` are the bytes of all parts' flags;
-    `fallback` runs where one is NaN, without one they are not looked at.
+    the addresses, which `places` gives by their fields. `flags` are the bytes of all parts' flags, or 0.
     """
 
     kernel: int
@@ -57,7 +64,6 @@ class Step:
     places: Mapping[str, Place] | Mapping[Field, Place]
     parts: int
     flags: int = 0
-    fallback: Step | None = None
     keep: tuple[Any, ...] = ()
 
 
@@ -75,8 +81,9 @@ class SizedOperator:
     """`y = name(x, ...)` on float32 images [batch, channels, height, width].
 
     `prepare` answers the inputs' shapes with what runs them, or raises: then onnxruntime's call fails with
-    the words of the error. No arguments of its steps are larger than `arguments_size` bytes. `channels` are
-    those of each input. `keep` is whatever must live as long as the operator.
+    the words of the error. Where steps have flags, it takes `finite=False` as well, and answers with steps
+    that have none. No arguments of its steps are larger than `arguments_size` bytes. `channels` are those of
+    each input. `keep` is whatever must live as long as the operator.
     """
 
     name: str
@@ -113,38 +120,33 @@ class Pool:
 
 @dataclass(eq=False)
 class Sizes:
-    """The sizes that one operator is prepared for, and the callback that prepares further ones."""
+    """The sizes that one operator is prepared for, and the callback that prepares further ones.
+
+    Where there is no room for another, one goes that no call has met since the last look at it.
+    """
 
     operator: SizedOperator
     block: OperatorBlock
     pool: Pool
     table: Any = field(default_factory=lambda: (ctypes.c_void_p * MOST_SIZES)())
-    _alive: list[Any] = field(default_factory=list)
+    _alive: list[ImageSize] = field(default_factory=list)
+    _gone: list[ImageSize] = field(default_factory=list)
+    _look: int = 0
     _lock: Any = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.block.sizes = ctypes.addressof(self.table)
-        self.callback = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))(self._prepare)
+        kind = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.c_int)
+        self.callback = kind(self._prepare)
         self.block.prepare = ctypes.cast(self.callback, ctypes.c_void_p).value
 
-    def _prepare(self, dims: Any) -> int | None:
-        """What the native side calls with shapes that are new: the address of an ImageSize, None if there is
-        none."""
-        count = RANK * len(self.operator.channels)
-        found = tuple(dims[:count])
+    def _prepare(self, dims: Any, exact: int) -> int | None:
+        """What the native side calls with shapes that are new, or with `exact` for values that are not
+        finite: the address of an ImageSize, None if there is none."""
+        found = tuple(dims[: RANK * len(self.operator.channels)])
         try:
             with self._lock:
-                for size in self._alive:
-                    if tuple(size.dims[:count]) == found:
-                        return ctypes.addressof(size)
-                if self.block.size_count == MOST_SIZES:
-                    raise ValueError(f"more than {MOST_SIZES} sizes of image")
-                shapes = [found[at : at + RANK] for at in range(0, count, RANK)]
-                size = self._size(found, self.operator.prepare(*shapes))
-                self._alive.append(size)
-                self.table[self.block.size_count] = ctypes.addressof(size)
-                # after its place is filled: the native side reads it without a lock
-                self.block.size_count += 1
+                size = self._exact(found) if exact else self._met(found)
                 return ctypes.addressof(size)
         except Exception as error:
             words = f"regweave {self.operator.name}: {error}".encode("utf-8", "replace")
@@ -152,7 +154,52 @@ class Sizes:
             self.block.shape_words = ctypes.addressof(self._words)
             return None
 
-    def _size(self, dims: tuple[int, ...], prepared: Prepared) -> ImageSize:
+    def _known(self, dims: tuple[int, ...]) -> ImageSize | None:
+        return next((size for size in self._alive if tuple(size.dims[: len(dims)]) == dims), None)
+
+    def _met(self, dims: tuple[int, ...]) -> ImageSize:
+        size = self._known(dims)  # another thread was faster
+        if size is None:
+            size = self._size(dims)
+            self._make_room(size.steps)
+            self._alive.append(size)
+            self.table[self.block.size_count] = ctypes.addressof(size)
+            # after its place is filled: the native side reads it without a lock
+            self.block.size_count += 1
+        return size
+
+    def _exact(self, dims: tuple[int, ...]) -> ImageSize:
+        size = self._known(dims)
+        if size is not None and size.exact:
+            return size.twin
+        twin = self._size(dims, finite=False)
+        if size is None:  # it went meanwhile
+            self._gone.append(twin)
+        else:
+            size.twin, size.exact = twin, ctypes.addressof(twin)
+        return twin
+
+    def _make_room(self, steps: int) -> None:
+        """For one more size, of so many steps."""
+        if self.block.running == 1:  # the call that asks, which has not found one yet
+            self._gone.clear()
+        steps += sum(size.steps for size in self._alive)
+        while self._alive and (len(self._alive) >= MOST_SIZES or steps > MOST_STEPS):
+            self._look %= len(self._alive)
+            size = self._alive[self._look]
+            if size.used:
+                size.used = 0
+                self._look += 1
+                continue
+            self._alive[self._look] = self._alive[-1]
+            self.table[self._look] = ctypes.addressof(self._alive.pop())
+            self.block.size_count = len(self._alive)
+            steps -= size.steps
+            self._gone.append(size)
+
+    def _size(self, dims: tuple[int, ...], **how: bool) -> ImageSize:
+        shapes = [dims[at : at + RANK] for at in range(0, len(dims), RANK)]
+        prepared = self.operator.prepare(*shapes, **how)
         size = ImageSize()
         size.dims[: len(dims)], size.out_dims[:] = dims, prepared.out_shape
         following: StepBlock | None = None
@@ -161,7 +208,7 @@ class Sizes:
         size.first, size.memory_size = _address(following), prepared.memory
         slot = self.pool.slot(prepared.memory)
         size.slot = ctypes.addressof(slot)
-        size.alive = (prepared, slot, following)
+        size.alive, size.steps = (prepared, slot, following), len(prepared.steps)
         return size
 
     def _step(self, step: Step, following: StepBlock | None) -> StepBlock:
@@ -170,10 +217,8 @@ class Sizes:
         patches = (Patch * len(step.places))(
             *((_offset(kind, field), place.source, place.offset) for field, place in step.places.items())
         )
-        fallback = None if step.fallback is None else self._step(step.fallback, following)
         block = StepBlock(
             _address(following),
-            _address(fallback),
             step.kernel,
             ctypes.addressof(step.arguments),
             ctypes.sizeof(step.arguments),
@@ -182,7 +227,7 @@ class Sizes:
             ctypes.addressof(patches),
             len(patches),
         )
-        block.alive = (step, patches, fallback, following)
+        block.alive = (step, patches, following)
         return block
 
 

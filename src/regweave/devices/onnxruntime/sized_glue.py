@@ -3,9 +3,11 @@
 find the inputs' shapes among those prepared; for new ones call `prepare`      r14: the ImageSize
 output, and memory that the session's operators share
 for each step: addresses into a copy of its arguments; run; look at the flags  r14: the StepBlock
+where a flag is NaN: give the memory back, and begin anew with the size's `exact`
 """
 
 _FIND = """
+    lock incq @running
     xorl  %r15d, %r15d                    # dimensions and address of every input
 rw_input:
     movq  %r12, %rdi
@@ -52,11 +54,14 @@ rw_size:
     jmp   rw_found
 rw_new:
     leaq  IMAGES(%rbp), %rdi
+    xorl  %esi, %esi
     call  *@prepare
     testq %rax, %rax
     jz    rw_wrong
     movq  %rax, %r14
 rw_found:
+    movq  $1, &used
+    movq  %r14, =size
     movq  %r12, %rdi
     xorl  %esi, %esi
     leaq  OUT_DIMS(%r14), %rdx
@@ -73,6 +78,7 @@ rw_found:
 """
 
 _MEMORY = """
+rw_memory:
     movq  $0, =slot                       # the slot's memory, or onnxruntime's where that is in use
     movl  $1, %ecx
     xorl  %eax, %eax
@@ -129,10 +135,10 @@ rw_parallel:
 rw_ran:
     cmpq  $0, =value
     jne   rw_free
-    cmpq  $0, ~fallback
-    je    rw_following
     movq  WORK(%rbp), %rdx
     movq  ~flags_size, %rcx
+    testq %rcx, %rcx
+    jz    rw_following
 rw_flag:
     movl  -4(%rdx,%rcx), %eax
     andl  $0x7fffffff, %eax
@@ -153,8 +159,23 @@ rw_freed:
     movq  =value, %rax
     jmp   rw_leave
 rw_refused:
-    movq  ~fallback, %r14
-    jmp   rw_step
+    movq  =slot, %rdx
+    testq %rdx, %rdx
+    jz    rw_returned
+    movq  $0, (%rdx)
+rw_returned:
+    movq  =size, %r14
+    movq  &exact, %rax
+    testq %rax, %rax
+    jnz   rw_exact
+    leaq  IMAGES(%rbp), %rdi
+    movl  $1, %esi
+    call  *@prepare
+    testq %rax, %rax
+    jz    rw_wrong
+rw_exact:
+    movq  %rax, %r14
+    jmp   rw_memory
 """
 
 CONVOLVE = (_FIND, _MEMORY, _STEP)
