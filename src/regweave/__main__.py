@@ -1,7 +1,23 @@
-"""`python -m regweave` is the program `regweave`."""
+"""`python -m regweave` is the program `regweave`; Ctrl-C while it still loads ends it as it does later.
+
+Loading takes a tenth of a second, in which a person who mistyped a command is likely to press the keys. What
+loads is imported within `main`, so that an interrupt there becomes a word and an exit code, not a traceback.
+"""
 
 import sys
 
-from regweave.cli.app import main
 
-sys.exit(main())
+def main() -> int:
+    """Load the program, run it on the command line's words and return its exit code."""
+    try:
+        from regweave.cli.app import main as program
+
+        return program()
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -125,3 +125,24 @@ def test_a_file_that_is_not_there_names_those_that_are(tmp_path, capfd):
     (tmp_path / "mine.csv").write_text("lane,register,part,row,column\n")
     assert main(["layout", str(tmp_path / "mime.csv")]) == 2
     assert "nearest:  mine.csv" in capfd.readouterr().err
+
+
+LOADING = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *others):
+        if name == "cyclopts":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from regweave.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("closed", ["", "import sys; sys.stderr = None"])
+def test_an_interrupt_while_the_program_loads(closed):
+    done = subprocess.run([sys.executable, "-c", closed + LOADING], capture_output=True, timeout=120)
+    assert done.returncode == 130
+    assert (done.stdout, done.stderr) == (b"", b"" if closed else b"interrupted\n")

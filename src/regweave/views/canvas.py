@@ -10,7 +10,7 @@ The drawing brings its own background, for a notebook's may be dark.
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from html import escape
 
 _GOLDEN_ANGLE = 137.508  # degrees; consecutive lanes land far apart on the colour wheel
 _LIGHTEST, _DARKEST = 90, 68  # percent; dark text stays readable on both
@@ -48,7 +48,7 @@ class Canvas:
             )
             for number, line in enumerate(lines)
         ]
-        title = f"<title>{escape(hint)}</title>" if hint else ""
+        title = f"<title>{escape(hint, quote=False)}</title>" if hint else ""
         self._parts.append(f"<g>{title}{shape}{''.join(words)}</g>")
 
     def text(
@@ -93,7 +93,7 @@ class Canvas:
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
                 f'width="{width:.0f}" height="{height:.0f}" font-family="ui-monospace,monospace">',
-                f"<title>{escape(self._title)}</title>",
+                f"<title>{escape(self._title, quote=False)}</title>",
                 '<rect width="100%" height="100%" fill="#fff"/>',
                 *self._parts,
                 "</svg>",
@@ -108,5 +108,5 @@ def _words(x: float, y: float, text: str, size: int, anchor: str, colour: str, b
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"{weight}>'
-        f"{escape(text)}</text>"
+        f"{escape(text, quote=False)}</text>"
     )
