@@ -90,6 +90,19 @@ def test_wrong_words_are_bad_input(words, capfd):
     assert "Traceback" not in streams.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fuse", ""], "a file's name is empty"),
+        (["filter", "photo.png", "--kernel", "box3", "-o", ""], "-o: a file's name is empty"),
+        (["layout", "mma.m16n8k8.tf32:C", "--where", "1.5", "0"], "--where: '1.5' is not a whole number"),
+    ],
+)
+def test_words_that_are_no_values(words, said, capfd):
+    assert main(words) == 2
+    assert said in capfd.readouterr().err
+
+
 def test_a_mistyped_verb_gets_a_suggestion(capfd):
     assert main(["fusse", "model.onnx"]) == 2
     assert "fuse" in capfd.readouterr().err

@@ -91,3 +91,12 @@ def test_names_are_text(name):
         find_layout(name)
     with pytest.raises(InputError, match="is no machine"):
         find_machine(name)
+
+
+@pytest.mark.parametrize("name", ["", " ", ".", ":C"])
+def test_nothing_is_near_a_name_like_none(name):
+    for find in (find_machine, find_layout, find_instruction):
+        with pytest.raises(InputError, match=r"unknown \w+ '") as caught:
+            find(name)
+        assert caught.value.nearest == ()
+        assert caught.value.expected

@@ -17,7 +17,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token, UnusedCliTokensError, convert
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    Token,
+    UnusedCliTokensError,
+    convert,
+)
 
 from regweave import __version__
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
@@ -177,11 +186,15 @@ def _worth_showing(default: object) -> str | None:
 
 
 def _converted(kind: Any, tokens: Sequence[Token]) -> Any:
-    """As cyclopts converts, but that whole numbers are digits: it would round 1.5, and read 1_0 and 0x2."""
+    """As cyclopts converts, but that whole numbers are digits (it would round 1.5, and read 1_0 and 0x2)
+    and that no file is called nothing (`"$unset"` would be this folder).
+    """
 
     def single(one: Any, word: str) -> Any:
         if one is int and not re.fullmatch(r"[+-]?[0-9]+", word):
-            raise ValueError(f"{word} is not a whole number")
+            raise CoercionError(msg=f"{word!r} is not a whole number")
+        if one is Path and not word:
+            raise CoercionError(msg="a file's name is empty")
         return convert(one, (word,))
 
     return convert(kind, tokens, single)

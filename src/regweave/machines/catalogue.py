@@ -138,7 +138,7 @@ def find_instruction(name: str, machine: WarpMachine | None = None) -> MatrixIns
     raise InputError(
         f"unknown instruction {name!r}",
         expected="an instruction of the catalogue",
-        nearest=nearest_names(name, names) or names[:4],
+        nearest=nearest_names(name, names),
     )
 
 
@@ -169,7 +169,7 @@ def _find(base: str, name: str, machine: WarpMachine | None) -> Layout:
     _refuse_out_of_scope(base)
     raise InputError(
         f"unknown layout {name!r}",
-        expected="instruction:operand, or the name of a layout",
+        expected="instruction:operand, for example mma.m16n8k8.tf32:C, or the name of a layout",
         nearest=_nearest(base, machine),
     )
 
@@ -187,7 +187,7 @@ def _nearest(base: str, machine: WarpMachine | None) -> tuple[str, ...]:
             letter = operand if operand in tuple(entry.operands) else entry.operands[:1]
             names.append(f"{name}:{letter}")
         names += layouts
-    return nearest_names(base, names, most=4) or tuple(names[:4])
+    return nearest_names(base, names, most=4)
 
 
 def _lacking(machine: WarpMachine, name: str, wanted: str, table: OnDemand) -> UnsupportedError:

@@ -205,7 +205,7 @@ class WarpMachine(Machine):
         raise UnsupportedError(
             f"{self.name} has no instruction {name!r}",
             where=f"machine {self.name}",
-            nearest=nearest_names(name, self.instructions) or tuple(self.instructions)[:8],
+            nearest=nearest_names(name, self.instructions),
         )
 
     def native(self, name: str) -> bool:

@@ -75,5 +75,6 @@ class Machine:
         names = [entry.name for entry in self.classes]
         raise InputError(
             f"machine {self.name!r} has no register class {name!r}",
-            nearest=nearest_names(name, names) or names,
+            expected="one of " + ", ".join(names),
+            nearest=nearest_names(name, names),
         )

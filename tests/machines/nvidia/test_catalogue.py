@@ -115,9 +115,7 @@ def test_support_is_checked(levels):
         support(**levels)
 
 
-@pytest.mark.parametrize(
-    "name", ["mma.m16n8k8.tf23:C", "mma.m16n8k8.tf32:X", "mma.m16n8k8.tf32", "nonsense", ""]
-)
+@pytest.mark.parametrize("name", ["mma.m16n8k8.tf23:C", "mma.m16n8k8.tf32:X", "mma.m16n8k8.tf32"])
 def test_a_wrong_fragment_lists_the_nearest(name):
     with pytest.raises(InputError) as caught:
         find_layout(name)

@@ -220,5 +220,6 @@ def find_target(name: str) -> GcnMachine:
     raise InputError(
         f"kernels in assembly cannot be written for {name!r}",
         where="machine",
-        nearest=nearest_names(name, TARGETS) or tuple(TARGETS),
+        expected="one of " + ", ".join(TARGETS),
+        nearest=nearest_names(name, TARGETS),
     )
