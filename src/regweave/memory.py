@@ -17,6 +17,18 @@ from regweave.errors import InputError
 _GB = 1e9
 
 
+def free_memory() -> int:
+    """Bytes that a program can have without others losing theirs, as Linux sees it; elsewhere all memory."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def check_memory(what: str, needed: int, *, fix: str | None = None) -> None:
     """InputError if `needed` bytes are more than this machine's memory."""
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

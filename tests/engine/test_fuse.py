@@ -196,6 +196,14 @@ def test_bad_arguments_are_clear_errors(perceptron, arguments, words):
         regweave.fuse(perceptron, **{"dims": {"rows": 8}, **arguments})
 
 
+def test_sizes_that_memory_cannot_hold_are_refused_before_anything_runs(perceptron, monkeypatch):
+    monkeypatch.setattr("regweave.engine.samples.free_memory", lambda: 10_000_000)
+    told = []
+    with pytest.raises(InputError, match=r"(?s)tensors would take .* GB.*at dims .*at most 0.01 GB"):
+        regweave.fuse(perceptron, dims={"rows": 8, "batch": 30_000}, progress=told.append)
+    assert told == ["reading the model", "making inputs"]
+
+
 @pytest.mark.parametrize("thing", [None, 3, b"model.onnx", ["model.onnx"]])
 def test_things_that_are_no_models(thing):
     with pytest.raises(InputError, match="is not a model"):

@@ -20,6 +20,12 @@ def test_a_winner_has_the_shortest_time_and_the_better_median(before, after, ver
     assert Race({"before": before, "after": after}).is_faster("before", "after") is verdict
 
 
+def test_times_and_ratio_are_of_one_round():
+    result = Race({"before": [1.0, 4.0, 3.0, 9.0], "after": [1.0, 2.0, 2.0, 1.0]})
+    assert result.typical("before", "after") == (3.0, 2.0)
+    assert result.ratio("before", "after") == 1.5
+
+
 def test_a_win_may_have_to_be_large():
     result = Race({"before": [1.0, 1.0], "after": [0.995, 0.995]})
     assert result.is_faster("before", "after", 1.0) is True

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ PIPE_WIDTH = 160
 LEAST_WIDTH = 40
 # In a log a line is worth writing after this long; a terminal shows every word.
 QUIET_SECONDS = 1.0
+# And again, with the seconds so far, as often as this.
+STILL_SECONDS = 20.0
 
 
 class PipeConsole(Console):
@@ -91,15 +94,50 @@ def talk_of(task: str) -> Iterator[Callable[[str], None]]:
     """A function that says what is being done now: a spinner on a terminal, a line a second elsewhere."""
     console = talk_console()
     if not console.is_terminal:
-        last = -QUIET_SECONDS
-
-        def say(message: str) -> None:
-            nonlocal last
-            if time.monotonic() - last >= QUIET_SECONDS:
-                last = time.monotonic()
-                console.print(f"{task}: {message}", markup=False)
-
-        yield say
+        log = Log(lambda message: console.print(f"{task}: {message}", markup=False))
+        try:
+            yield log.say
+        finally:
+            log.end()
         return
     with console.status(task) as status:
         yield lambda message: status.update(f"{task}: {message}".replace("[", r"\["))
+
+
+class Log:
+    """A line a second at most; what then is still being done is told as well, and how long it takes."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write, self._now = write, threading.Condition()
+        self._message, self._since, self._told = "", 0.0, -QUIET_SECONDS
+        self._ended, self._teller = False, threading.Thread(target=self._tell, daemon=True)
+
+    def say(self, message: str) -> None:
+        with self._now:
+            self._message, self._since = message, time.monotonic()
+            if self._since - self._told >= QUIET_SECONDS:
+                self._write(message)
+                self._told = self._since
+            if self._teller.ident is None:
+                self._teller.start()
+            self._now.notify()
+
+    def end(self) -> None:
+        with self._now:
+            self._ended = True
+            self._now.notify()
+        if self._teller.ident is not None:
+            self._teller.join()
+
+    def _tell(self) -> None:
+        with self._now:
+            while not self._ended:
+                fresh = self._told < self._since
+                due = self._told + (QUIET_SECONDS if fresh else STILL_SECONDS)
+                wait = due - time.monotonic()
+                if wait > 0:
+                    self._now.wait(wait)
+                    continue
+                self._told = time.monotonic()
+                seconds = self._told - self._since
+                self._write(self._message if fresh else f"{self._message}, {seconds:.0f} s")

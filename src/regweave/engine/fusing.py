@@ -69,6 +69,7 @@ def fuse(
     apart = listed(apart, "apart")
     say("reading the model")
     read = sized_model(model, dims or {})
+    say("making inputs")
     feeds = sample_inputs(read)
     parts = spreads(read)
     seen = spread(read, parts)

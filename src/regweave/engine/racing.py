@@ -3,8 +3,8 @@
     race({"before": a, "after": b})     before after, after before, before after, ...
 
 A ratio of two turns that follow one another is little disturbed by what changes within seconds; the median
-over the rounds is little disturbed by single interruptions. Times are given as medians too, for a person to
-read.
+over the rounds is little disturbed by single interruptions. The times given with it are those of the round
+in the middle: medians of both would have another ratio.
 """
 
 from __future__ import annotations
@@ -43,8 +43,15 @@ class Race:
 
     def ratio(self, first: str, second: str) -> float:
         """By how much `second` is faster than `first`: the median over the rounds of first / second."""
-        pairs = zip(self.times[first], self.times[second], strict=True)
-        return statistics.median(a / b for a, b in pairs)
+        a, b = self.typical(first, second)
+        return a / b
+
+    def typical(self, first: str, second: str) -> tuple[float, float]:
+        """Seconds of both in the round that `ratio` is of; of two in the middle the lower one."""
+        ranked = sorted(
+            zip(self.times[first], self.times[second], strict=True), key=lambda pair: pair[0] / pair[1]
+        )
+        return ranked[(len(ranked) - 1) // 2]
 
     def is_faster(self, first: str, second: str, by: float = 1.0) -> bool | None:
         """Whether `second` is faster, by a factor; None where the shortest times and the median of the ratios

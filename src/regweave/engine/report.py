@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds in onnxruntime and natively, and the ratio of the two (the median of ratios where
-    raced)."""
+    """Milliseconds in onnxruntime and natively, and the ratio of the two (where raced, of the round whose
+    ratio is the median)."""
 
     baseline_ms: float
     fused_ms: float

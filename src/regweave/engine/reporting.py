@@ -46,10 +46,8 @@ def make_report(
     cascades = [r for r in reports if r.kind == "chain"] + [_refused_report(piece) for piece in refused]
     whole = None
     if decision is not None:
-        times = decision.result.medians
-        before, after = times["before"] * 1e3, times["after"] * 1e3
-        ratio = decision.result.ratio("before", "after")
-        whole = Timing(before, after, ratio) if decision.build else Timing(before, before, 1.0)
+        before, after = (1e3 * seconds for seconds in decision.result.typical("before", "after"))
+        whole = Timing(before, after, before / after)
     return Report(
         model.name,
         threads,

@@ -17,6 +17,7 @@ from onnx import helper
 
 from regweave.errors import InputError, UnsupportedError
 from regweave.graphs import Model, read_model
+from regweave.memory import free_memory
 
 _FLOATS = ("float16", "float32", "float64")
 
@@ -64,16 +65,29 @@ def sample_inputs(model: Model, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def _check_memory(model: Model) -> None:
-    """No tensor of a known size may be larger than the machine's memory."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """All tensors that pieces read and write are there at once when the pieces are verified, and outputs of
+    two models when these are compared."""
+    sizes = {}
     for name, shape in model.shapes.items():
-        elements = math.prod(size for size in shape if size is not None)
-        if elements > memory // 4 and all(size is not None for size in shape):
-            raise InputError(
-                f"'{name}' would have {elements:.2g} elements, more than this machine can hold",
-                where="dims " + ", ".join(f"{key}={size}" for key, size in model.dims.items()),
-                fix="give smaller sizes to decide on; others may come when the model runs",
-            )
+        known = [size for size in shape if size is not None]
+        if len(known) == len(shape) and name not in model.constants:
+            sizes[name] = _item_bytes(model, name) * math.prod(known)
+    total = sum(sizes.values()) + sum(sizes.get(name, 0) for name in model.outputs)
+    there = free_memory()
+    if total > there:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise InputError(
+            f"the model's tensors would take {total / 1e9:.3g} GB, more than this machine can hold "
+            f"('{largest}' alone {sizes[largest] / 1e9:.3g} GB)",
+            where="dims " + ", ".join(f"{key}={size}" for key, size in model.dims.items()),
+            expected=f"at most {there / 1e9:.3g} GB, the memory that is free",
+            fix="give smaller sizes to decide on; others may come when the model runs",
+        )
+
+
+def _item_bytes(model: Model, name: str) -> int:
+    code = model.types.get(name)
+    return 4 if code is None else helper.tensor_dtype_to_np_dtype(code).itemsize
 
 
 def _sample(model: Model, name: str, random: np.random.Generator) -> np.ndarray:

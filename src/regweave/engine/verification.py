@@ -37,6 +37,9 @@ ALLOWED = 2.0
 ULPS = 8 * 2.0**-23
 """Of the largest result: what counts as no error at all."""
 
+AT_ONCE = 1 << 18
+"""Elements that are compared in float64 at a time: outputs may be much larger than what memory is left."""
+
 WHOLE = 1e-3
 """Of the largest element of an output: more than this between us and onnxruntime cannot be rounding."""
 
@@ -135,14 +138,20 @@ def compare_outputs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) ->
 
 def accuracy(found: np.ndarray, reference: np.ndarray) -> Accuracy:
     """Largest absolute and relative error over the finite elements of `reference`."""
-    reference = reference.astype(np.float64)
-    finite = np.isfinite(reference)
-    if not finite.any():
-        return Accuracy(0.0, 0.0)
-    difference = np.abs(found.astype(np.float64)[finite] - reference[finite])
-    size = np.maximum(np.abs(reference[finite]), 1e-3 * _largest(reference))
-    relative = np.divide(difference, size, out=np.zeros_like(difference), where=size > 0)
-    return Accuracy(float(difference.max()), float(relative.max()))
+    least = 1e-3 * _largest(reference)
+    errors = [(0.0, 0.0)]
+    ours, theirs = found.reshape(-1), reference.reshape(-1)
+    for start in range(0, theirs.size, AT_ONCE):
+        part = theirs[start : start + AT_ONCE].astype(np.float64)
+        finite = np.isfinite(part)
+        if finite.any():
+            part = part[finite]
+            difference = np.abs(ours[start : start + AT_ONCE].astype(np.float64)[finite] - part)
+            size = np.maximum(np.abs(part), least)
+            relative = np.divide(difference, size, out=np.zeros_like(difference), where=size > 0)
+            errors.append((float(difference.max()), float(relative.max())))
+    absolute, relative = np.max(errors, axis=0).tolist()  # NaN where one is
+    return Accuracy(absolute, relative)
 
 
 def _judge(reference: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> Check:
@@ -153,8 +162,11 @@ def _judge(reference: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> Check
 
 
 def _largest(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.abs(finite).max()) if finite.size else 0.0
+    flat, largest = values.reshape(-1), 0.0
+    for start in range(0, flat.size, AT_ONCE):
+        part = flat[start : start + AT_ONCE]
+        largest = max(largest, float(np.abs(part).max(initial=0.0, where=np.isfinite(part))))
+    return largest
 
 
 def _run(
