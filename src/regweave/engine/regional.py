@@ -30,7 +30,6 @@ from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
 from regweave.graphs.bands import is_convolution
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
-from regweave.graphs.smaller import with_small_products
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.planes import can_run
 from regweave.machines.x86 import VectorMachine
@@ -59,8 +58,8 @@ def convolution_operator(piece: Piece, layer: Conv2d, machine: VectorMachine, th
 
 def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> SizedOperator:
     """A region. Errors: UnsupportedError where a member has no kernel."""
-    assert piece.region is not None, "the caller asks for regions only"
-    region = with_small_products(piece.region)
+    region = piece.region
+    assert region is not None, "the caller asks for regions only"
     for member in region.members:
         if isinstance(member.work, PlaneWork) and not can_run(member.work, machine):
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
@@ -101,9 +100,8 @@ class Plan:
 
     def _steps(self, member: Member) -> list[Step]:
         if isinstance(member.work, PlaneWork):
-            source, *added = member.inputs
-            addend = self._plane(added[0]) if added else None
-            return [self._planes(member.work, source, self._plane(member.output), addend)]
+            source = member.inputs[0]
+            return [self._planes(member.work, source, self._plane(member.output))]
         if member.work == JOIN:
             copies = self.copies.get(member.output, ())
             return [self._planes(Repeat(), name, self._plane(name, spot)) for name, spot in copies]
@@ -145,16 +143,10 @@ class Plan:
         place, image = self._place(tensor) if spot is None else self._spot(spot)
         return place, 4 * prod(self.shapes[tensor][2:]), image
 
-    def _planes(
-        self,
-        work: PlaneWork,
-        source: str,
-        to: tuple[Place, int, int],
-        addend: tuple[Place, int, int] | None = None,
-    ) -> Step:
+    def _planes(self, work: PlaneWork, source: str, to: tuple[Place, int, int]) -> Step:
         y = to[0], 4 * prod(work.size(*self.shapes[source][2:])), to[2]
-        machine, threads = self.layers.machine, self.layers.threads
-        return planes_step(work, self.shapes[source], self._plane(source), y, machine, threads, addend)
+        layers = self.layers
+        return planes_step(work, self.shapes[source], self._plane(source), y, layers.machine, layers.threads)
 
     def layer(self, member: Member, above: int | None = None, below: int = 0) -> Conv2d:
         """A member's convolution, if `above` is given with other padding above and below."""
