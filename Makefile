@@ -5,8 +5,9 @@
 #   make test    the tests                      (ARGS="tests/cli -k json" narrows them)
 #   make slow    the sweeps that take minutes
 #   make lint    ruff, pyright, the import floors
+#   make docs    the pages as a site in site/
 #   make bench   side by side with numpy, onnxruntime, torch and OpenVINO (minutes)
-#   make clean   remove .venv and caches
+#   make clean   remove .venv, site and caches
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -26,7 +27,7 @@ EXTRAS ?= $(if $(filter Linux_x86_64,$(shell uname -sm | tr ' ' _)),dev$(,)image
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test slow lint bench clean
+.PHONY: help demo test slow lint docs bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -52,6 +53,11 @@ $(VENV)/.dev: $(VENV)/.base
 	@$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.base
+	@echo "installing the extra docs"
+	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 $(VENV)/.bench: $(VENV)/.base
 	@echo "installing the extra bench (torch, OpenVINO, Triton: some hundred megabytes) and compilers for GPUs"
 	@$(BIN)/python -m pip install --quiet '$(TORCH)' --editable '.[bench$(if $(findstring cuda,$(EXTRAS)),$(,)cuda$(,)amdgpu)]'
@@ -71,6 +77,10 @@ lint: $(VENV)/.dev
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports
 
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
+	@echo "open site/index.html"
+
 bench: $(VENV)/.bench
 	@$(BIN)/regweave bench cascade $(ARGS)
 	@$(BIN)/regweave bench gemm $(ARGS)
@@ -79,4 +89,4 @@ bench: $(VENV)/.bench
 	@$(BIN)/regweave bench rearrange
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -87,6 +87,12 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+def test_every_page_has_a_place_on_the_site():
+    places = re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert sorted(places) == sorted({"index.md", "CONTRIBUTING.md", "CHANGELOG.md", *pages})
+
+
 def test_folders_that_are_named_exist():
     folders = re.findall(r"`([a-z]+)/`", README + (ROOT / "docs/architecture.md").read_text("utf-8"))
     assert [folder for folder in set(folders) if not (ROOT / "src/regweave" / folder).is_dir()] == []
