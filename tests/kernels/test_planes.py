@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 from regweave.devices import cpu
-from regweave.kernels.planes import PlaneArguments, can_run, plane_kernel
+from regweave.kernels.planeloops import PlaneArguments
+from regweave.kernels.planes import can_run, plane_kernel
 from regweave.machines.x86 import AVX2, AVX512, supports
-from regweave.operators import Largest, PixelShuffle, Repeat
+from regweave.operators import EnlargedTaps, Largest, PixelShuffle, Repeat
 
 MACHINES = [machine for machine in (AVX512, AVX2) if supports(machine)]
 pytestmark = pytest.mark.skipif(not MACHINES, reason="this processor runs no native kernels")
 
 
-def run(work, machine, x: np.ndarray, parts: int = 1) -> np.ndarray:
+def run(work, machine, x: np.ndarray, parts: int = 1, addend: np.ndarray | None = None) -> np.ndarray:
     """The kernel on an image whose planes have room between them; what is in the room must stay."""
     batch, planes, height, width = x.shape
-    made = planes // work.side**2 if isinstance(work, PixelShuffle) else planes
+    made = planes // work.side**2 if isinstance(work, (PixelShuffle, EnlargedTaps)) else planes
     rows, columns = work.size(height, width)
     y = np.full((batch, made + 1, max(rows, 0) * max(columns, 0) + 5), 7, np.float32)
     room = np.full((batch, planes, height * width + 3), np.nan, np.float32)
@@ -28,6 +29,9 @@ def run(work, machine, x: np.ndarray, parts: int = 1) -> np.ndarray:
         room.ctypes.data, y.ctypes.data, batch, made, height, width,
         room.strides[1], y.strides[1], room.strides[0], y.strides[0], parts,
     )  # fmt: skip
+    if addend is not None:
+        arguments.addend = addend.ctypes.data
+        arguments.addend_image, arguments.addend_plane = addend.strides[:2]
     kernel = cpu.load(plane_kernel(work, machine))
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(kernel.address)
     for part in range(parts):
@@ -72,6 +76,30 @@ def test_pixels_of_several_planes_move_apart(machine, side):
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+@pytest.mark.parametrize(("scale", "side"), [(2, 3), (4, 3), (8, 3), (2, 5), (4, 5)])
+def test_taps_of_an_enlarged_image_are_added_up(machine, scale, side):
+    work = EnlargedTaps(scale, side)
+    assert can_run(work, machine)
+    x = image(1, side * side, 3, 4)
+    full = x.repeat(scale, axis=2).repeat(scale, axis=3)
+    row, column, reach = 2 * scale - 1, scale, side // 2
+    window = full[0, :, row - reach : row + reach + 1, column - reach : column + reach + 1]
+    taps = sum(window[side * i + j, i, j] for i in range(side) for j in range(side))
+    np.testing.assert_allclose(work.reference(x)[0, 0, row, column], taps, rtol=1e-5, atol=1e-6)
+    for count, height, width in ((3, 5, 7), (1, 1, 1), (2, 2, 16), (1, 3, 33), (1, 4, 64), (1, 1, 49)):
+        x = image(2, count * side * side, height, width)
+        addend = image(2, count, height * scale, width * scale)
+        x[0, 0, 0, 0] = np.nan
+        for parts in (1, 2):
+            expected = work.reference(x)
+            np.testing.assert_allclose(run(work, machine, x, parts), expected, rtol=1e-5, atol=1e-5)
+            work_with_more = EnlargedTaps(scale, side, added=True, positive=True)
+            expected = np.maximum(expected + addend, 0)
+            found = run(work_with_more, machine, x, parts, addend)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
 @pytest.mark.parametrize(
     ("kernel", "pads"),
     [
@@ -101,5 +129,7 @@ def test_what_has_no_kernel():
     machine = MACHINES[0]
     assert not can_run(Repeat(2, 3), machine)
     assert not can_run(Repeat(2, 2 * machine.lanes), machine)
+    for work in (EnlargedTaps(3, 3), EnlargedTaps(2, 7), EnlargedTaps(2, 2), EnlargedTaps(1, 3)):
+        assert not can_run(work, machine)
     for work in (Largest((4, 2), (0, 0, 0, 0)), Largest((2, 2), (2, 0, 0, 0)), Largest((2, 8), (0, 0, 0, 0))):
         assert not can_run(work, machine)

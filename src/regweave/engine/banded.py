@@ -26,7 +26,7 @@ from regweave.graphs.bands import (
     vertical,
 )
 from regweave.graphs.members import JOIN, Spot, placed
-from regweave.operators import Largest, PlaneWork, Repeat
+from regweave.operators import EnlargedTaps, Largest, PlaneWork, Repeat
 
 if TYPE_CHECKING:
     from regweave.engine.regional import Plan
@@ -140,7 +140,9 @@ class Banded:
             return found
         source = member.inputs[0]
         _, channels, height, width = shapes[source]
-        low, high = rows_read(member, shapes[source], work.first, work.last)
+        low, high = rows_read(member, source, shapes[source], work.first, work.last)
+        if isinstance(member.work, EnlargedTaps):
+            return [self._taps(member.work, work, band, image, room)]
         x = self._place(source, low, band, image, room)
         y = self._place(member.output, work.first, band, image, room)
         if is_convolution(member):
@@ -159,6 +161,20 @@ class Banded:
             operation = Largest(operation.kernel, (above, left, max(0, below), right))
         assert isinstance(operation, PlaneWork), "a member is one of these"
         return [self._planes(operation, (1, channels, high - low, width), x, y)]
+
+    def _taps(self, taps: EnlargedTaps, work: Work, band: Band, image: int, room: int) -> Step:
+        """Sums of taps, whose rows have others above and below them that are read too."""
+        first, last = work.first // taps.scale, -(-work.last // taps.scale)
+        source, *added = work.member.inputs
+        _, channels, height, width = self.plan.shapes[source]
+        x = self._place(source, first, band, image, room)
+        y = self._place(work.member.output, work.first, band, image, room)
+        addend = [(*self._place(name, work.first, band, image, room), 0) for name in added]
+        layers = self.plan.layers
+        return planes_step(
+            taps, (1, channels, last - first, width), (*x, 0), (*y, 0), layers.machine, layers.threads,
+            addend[0] if addend else None, (first > 0, last < height),
+        )  # fmt: skip
 
     def _dense(self, work: Work) -> DenseConvolution:
         """The convolution of the rows that a work makes; the same one wherever these are as many."""

@@ -14,9 +14,10 @@ from regweave.devices import cpu
 from regweave.devices.onnxruntime import LINE, WORK_PLACE, Place, Step
 from regweave.devices.onnxruntime.sized import Field
 from regweave.graphs import Piece
-from regweave.kernels.planes import PlaneArguments, plane_kernel
+from regweave.kernels.planeloops import PlaneArguments
+from regweave.kernels.planes import plane_kernel
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import PixelShuffle, PlaneWork
+from regweave.operators import EnlargedTaps, PixelShuffle, PlaneWork
 
 Shape = tuple[int, ...]
 
@@ -55,19 +56,24 @@ def planes_step(
     y: tuple[Place, int, int],
     machine: VectorMachine,
     threads: int,
+    addend: tuple[Place, int, int] | None = None,
+    around: tuple[bool, bool] = (False, False),
 ) -> Step:
-    """Work on the planes of images of that shape; x and y are places, and the bytes from one plane and one
-    image to the next."""
+    """Work on the planes of images of that shape; x, y and what is added are places, and the bytes from one
+    plane and one image to the next. `around`: rows stand above and below those that are given."""
     batch, planes, rows, columns = shape
-    if isinstance(work, PixelShuffle):
+    if isinstance(work, (PixelShuffle, EnlargedTaps)):
         planes //= work.side**2
     parts = max(1, min(threads, planes))
     arguments = PlaneArguments(
         batch=batch, planes=planes, rows=rows, columns=columns, parts=parts,
-        x_plane=x[1], y_plane=y[1], x_image=x[2], y_image=y[2],
+        x_plane=x[1], y_plane=y[1], x_image=x[2], y_image=y[2], above=around[0], below=around[1],
     )  # fmt: skip
+    places = {"x": x[0], "y": y[0]}
+    if addend is not None:
+        places["addend"], arguments.addend_plane, arguments.addend_image = addend
     kernel = _loaded(work, machine)
-    return Step(kernel.address, arguments, {"x": x[0], "y": y[0]}, parts, keep=(kernel,))
+    return Step(kernel.address, arguments, places, parts, keep=(kernel,))
 
 
 def piece_step(

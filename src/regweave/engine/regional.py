@@ -30,6 +30,7 @@ from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
 from regweave.graphs.bands import is_convolution
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
+from regweave.graphs.smaller import with_small_products
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.planes import can_run
 from regweave.machines.x86 import VectorMachine
@@ -58,8 +59,8 @@ def convolution_operator(piece: Piece, layer: Conv2d, machine: VectorMachine, th
 
 def region_operator(piece: Piece, machine: VectorMachine, threads: int) -> SizedOperator:
     """A region. Errors: UnsupportedError where a member has no kernel."""
-    region = piece.region
-    assert region is not None, "the caller asks for regions only"
+    assert piece.region is not None, "the caller asks for regions only"
+    region = with_small_products(piece.region)
     for member in region.members:
         if isinstance(member.work, PlaneWork) and not can_run(member.work, machine):
             raise UnsupportedError(f"no kernel for {member.work}", where=member.nodes[0])
@@ -100,8 +101,9 @@ class Plan:
 
     def _steps(self, member: Member) -> list[Step]:
         if isinstance(member.work, PlaneWork):
-            source = member.inputs[0]
-            return [self._planes(member.work, source, self._plane(member.output))]
+            source, *added = member.inputs
+            addend = self._plane(added[0]) if added else None
+            return [self._planes(member.work, source, self._plane(member.output), addend)]
         if member.work == JOIN:
             copies = self.copies.get(member.output, ())
             return [self._planes(Repeat(), name, self._plane(name, spot)) for name, spot in copies]
@@ -143,10 +145,16 @@ class Plan:
         place, image = self._place(tensor) if spot is None else self._spot(spot)
         return place, 4 * prod(self.shapes[tensor][2:]), image
 
-    def _planes(self, work: PlaneWork, source: str, to: tuple[Place, int, int]) -> Step:
+    def _planes(
+        self,
+        work: PlaneWork,
+        source: str,
+        to: tuple[Place, int, int],
+        addend: tuple[Place, int, int] | None = None,
+    ) -> Step:
         y = to[0], 4 * prod(work.size(*self.shapes[source][2:])), to[2]
-        layers = self.layers
-        return planes_step(work, self.shapes[source], self._plane(source), y, layers.machine, layers.threads)
+        machine, threads = self.layers.machine, self.layers.threads
+        return planes_step(work, self.shapes[source], self._plane(source), y, machine, threads, addend)
 
     def layer(self, member: Member, above: int | None = None, below: int = 0) -> Conv2d:
         """A member's convolution, if `above` is given with other padding above and below."""

@@ -40,7 +40,7 @@ class Truth:
         source, work = member.inputs[0], member.work
         if work == JOIN:
             return np.concatenate([self.rows(name, first, last) for name in member.inputs], axis=1)
-        low, high = rows_read(member, self._shapes[source], first, last)
+        low, high = rows_read(member, source, self._shapes[source], first, last)
         x = self.rows(source, low, high)
         if isinstance(work, (Repeat, PixelShuffle)):
             start = first - low * work.vertical

@@ -22,7 +22,7 @@ from math import prod
 
 from regweave.graphs.members import Member, Region, Shape, Spot
 from regweave.graphs.pieces import Piece
-from regweave.operators import Axis, Largest, PixelShuffle, Repeat
+from regweave.operators import Axis, EnlargedTaps, Largest, PixelShuffle, Repeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,14 @@ def is_convolution(member: Member) -> bool:
     return isinstance(member.work, Piece) and member.work.window is not None
 
 
-def rows_read(member: Member, shape: Shape, first: int, last: int) -> tuple[int, int]:
+def rows_read(member: Member, source: str, shape: Shape, first: int, last: int) -> tuple[int, int]:
     """The rows of an input of that shape that rows [first, last) of the result are made of."""
+    if isinstance(member.work, EnlargedTaps):
+        if source != member.inputs[0]:
+            return first, last
+        low, high = min(member.work.offsets(0)), max(member.work.offsets(member.work.scale - 1))
+        scale = member.work.scale
+        return max(0, first // scale + low), min(shape[2], -(-last // scale) + high)
     if isinstance(member.work, (Repeat, PixelShuffle)):
         return first // member.work.vertical, -(-last // member.work.vertical)
     if isinstance(member.work, Largest):
@@ -115,7 +121,7 @@ def band_by_band(
             for member in readers.get(name, ()):
                 at = done[member.output]
                 if at < height[member.output]:
-                    first = min(first, rows_read(member, shapes[name], at, at + 1)[0])
+                    first = min(first, rows_read(member, name, shapes[name], at, at + 1)[0])
         return first
 
     done = dict.fromkeys(where, 0)
@@ -125,11 +131,11 @@ def band_by_band(
         ends[region.output] = min(row + rows, height[region.output])
         for member in reversed(region.members):
             name = member.output
-            if isinstance(member.work, (Repeat, PixelShuffle)):
+            if isinstance(member.work, (Repeat, PixelShuffle, EnlargedTaps)):
                 ends[name] = min(height[name], -(-ends[name] // member.work.vertical) * member.work.vertical)
             if ends[name] > done[name]:
                 for source in member.images:
-                    _, last = rows_read(member, shapes[source], done[name], ends[name])
+                    _, last = rows_read(member, source, shapes[source], done[name], ends[name])
                     if source in ends:
                         ends[source] = max(ends[source], last)
         steps.append((done, ends, {root: needed(root, done) for root in parts}))

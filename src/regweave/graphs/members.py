@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from regweave.errors import InputError
-from regweave.operators import Axis, PixelShuffle, PlaneWork
+from regweave.operators import Axis, EnlargedTaps, PixelShuffle, PlaneWork
 
 if TYPE_CHECKING:
     from regweave.graphs.pieces import Piece
@@ -47,10 +47,13 @@ class Member:
     def shape(self, shapes: Sequence[Shape]) -> Shape:
         """The shape of the result for those of the inputs. Errors: InputError where they do not meet."""
         batch, channels, height, width = shapes[0]
-        if isinstance(self.work, PixelShuffle):
+        if isinstance(self.work, (PixelShuffle, EnlargedTaps)):
             channels //= self.work.side**2
         if isinstance(self.work, PlaneWork):
-            return (batch, channels, *self.work.size(height, width))
+            made = (batch, channels, *self.work.size(height, width))
+            if any(shape != made for shape in shapes[1:]):
+                raise InputError(f"an image of shape {list(shapes[1])} cannot be added", where=self.output)
+            return made
         if self.work == JOIN:
             if any((b, h, w) != (batch, height, width) for b, _, h, w in shapes):
                 raise InputError(

@@ -15,33 +15,18 @@ window holds these as well, so its maximum stays. `repeat (1, 1)` copies.
 
 from __future__ import annotations
 
-import ctypes
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
-from regweave.assembly import Builder, Listing
-from regweave.assembly.variables import Memory, Variable
+from regweave.assembly import Listing
+from regweave.assembly.variables import Variable
+from regweave.kernels.planeloops import PlaneLoops
+from regweave.kernels.taps import TapSums, can_sum
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Largest, PixelShuffle, PlaneWork, Repeat
+from regweave.operators import EnlargedTaps, Largest, PixelShuffle, PlaneWork, Repeat
 
 MOST_KERNEL_ROWS = 3
 """Rows of a window: each has its address in a register."""
 MOST_KERNEL_COLUMNS = 7
-
-
-class PlaneArguments(ctypes.Structure):
-    """Addresses, sizes of an input plane, and the distances between planes and between images in bytes."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in (
-            "x", "y", "batch", "planes", "rows", "columns", "x_plane", "y_plane", "x_image", "y_image",
-            "parts",
-        )
-    )  # fmt: skip
 
 
 def can_run(work: PlaneWork, machine: VectorMachine) -> bool:
@@ -51,6 +36,8 @@ def can_run(work: PlaneWork, machine: VectorMachine) -> bool:
         return work.vertical >= 1 and work.horizontal >= 1 and machine.lanes % work.horizontal == 0
     if isinstance(work, PixelShuffle):
         return work.side in (1, 2, 4)
+    if isinstance(work, EnlargedTaps):
+        return can_sum(work, machine)
     (height, width), (top, left, bottom, right) = work.kernel, work.pads
     few = 1 <= height <= MOST_KERNEL_ROWS and 1 <= width <= MOST_KERNEL_COLUMNS
     return few and min(work.pads) >= 0 and max(top, bottom) < height and max(left, right) < width
@@ -61,80 +48,12 @@ def plane_kernel(work: PlaneWork, machine: VectorMachine) -> Listing:
     assert can_run(work, machine), "the engine asks first"
     if isinstance(work, PixelShuffle):
         return _Shuffling(work, machine).write()
+    if isinstance(work, EnlargedTaps):
+        return TapSums(work, machine).write()
     return _Repeating(work, machine).write() if isinstance(work, Repeat) else _Windows(work, machine).write()
 
 
-class _Planes(ABC):
-    """The loops over images and planes; `source` and `to` are the plane's addresses."""
-
-    def __init__(self, machine: VectorMachine, name: str, sources: int = 1) -> None:
-        """`sources`: planes that one plane of the result is made of."""
-        self.machine, self.size, self.sources = machine, machine.vector_bytes, sources
-        self.b = b = Builder(machine, name=name, arguments=("args", "part"))
-        self.source, self.to = b.general("source"), b.general("to")
-
-    def field(self, name: str) -> Memory:
-        return self.b.at("args", getattr(PlaneArguments, name).offset)
-
-    def held(self, name: str) -> Variable:
-        value = self.b.general(name)
-        self.b.emit("mov", value, self.field(name))
-        return value
-
-    def write(self) -> Listing:
-        b = self.b
-        start, end = b.stack(8), b.stack(8)
-        image, plane = b.general("image"), b.general("plane")
-        first, last, per = b.general("first"), self.held("planes"), b.general("per")
-        b.emit("lea", per, b.at(last, -1))
-        b.emit("add", per, self.field("parts"))
-        b.emit("divide_unsigned", first, per, self.held("parts"))
-        b.emit("mov", per, first)
-        b.emit("imul", first, b["part"])
-        b.emit("add", per, first)
-        b.emit("min", last, per)
-        b.emit("mov", start, first)
-        b.emit("mov", end, last)
-        b.emit("zero", image)
-        with self._loop(image, self.field("batch"), "image"):
-            b.emit("mov", plane, start)
-            with self._loop(plane, end, "plane"):
-                for pointer, base in ((self.source, "x"), (self.to, "y")):
-                    step = b.general("step")
-                    b.emit("mov", pointer, self.field(base))
-                    for index, pitch in ((image, f"{base}_image"), (plane, f"{base}_plane")):
-                        b.emit("mov", step, index)
-                        b.emit("imul", step, self.field(pitch))
-                        if pitch == "x_plane":
-                            b.emit("imul", step, step, self.sources)
-                        b.emit("add", pointer, step)
-                self.plane()
-        return b.finish()
-
-    def _mask(self, count: int | Variable) -> Variable:
-        number, mask = self.b.general("count"), self.b.mask("lanes")
-        self.b.emit("mov", number, count)
-        self.b.emit("mask_from_count", mask, number)
-        return mask
-
-    @abstractmethod
-    def plane(self) -> None:
-        """One plane."""
-
-    @contextmanager
-    def _loop(self, counter: Variable, end: Variable | Memory, name: str, step: int = 1) -> Iterator[None]:
-        """While `counter` < `end`."""
-        b, top, done = self.b, self.b.fresh_label(name), self.b.fresh_label(f"{name}_done")
-        b.label(top)
-        b.emit("cmp", counter, end)
-        b.emit("jump_greater_equal", done)
-        yield
-        b.emit("add", counter, step)
-        b.emit("jump", top)
-        b.label(done)
-
-
-class _Repeating(_Planes):
+class _Repeating(PlaneLoops):
     def __init__(self, work: Repeat, machine: VectorMachine) -> None:
         super().__init__(machine, "rw_repeat")
         self.work, self.taken = work, self.size // work.horizontal
@@ -143,7 +62,7 @@ class _Repeating(_Planes):
         if work.horizontal > 1:
             lanes = np.arange(machine.lanes, dtype=np.int32) // work.horizontal
             b.emit("load", self.index, b.data(lanes.tobytes()))
-            self.some = self._mask(self.taken // 4)
+            self.some = self.mask(self.taken // 4)
 
     def plane(self) -> None:
         b, work = self.b, self.work
@@ -151,11 +70,11 @@ class _Repeating(_Planes):
         b.emit("mov", width, self.field("columns"))
         b.emit("imul", width, width, 4 * work.horizontal)
         b.emit("zero", row)
-        with self._loop(row, self.field("rows"), "row"):
+        with self.loop(row, self.field("rows"), "row"):
             b.emit("zero", at)
             b.emit("mov", bound, width)
             b.emit("sub", bound, self.size - 1)
-            with self._loop(at, bound, "vector", self.size):
+            with self.loop(at, bound, "vector", self.size):
                 self._vector(at, width, self.some, None)
                 b.emit("add", self.source, self.taken)
             whole = b.fresh_label("whole")
@@ -163,7 +82,7 @@ class _Repeating(_Planes):
             b.emit("sub", bound, at)
             b.emit("jump_less_equal", whole)
             b.emit("shr", bound, 2)
-            rest = self._mask(bound)
+            rest = self.mask(bound)
             b.emit("mov", bound, width)
             b.emit("sub", bound, at)
             if work.horizontal > 1:
@@ -171,7 +90,7 @@ class _Repeating(_Planes):
             source = b.general("elements")
             b.emit("mov", source, bound)
             b.emit("shr", source, 2)
-            self._vector(at, width, self._mask(source), rest)
+            self._vector(at, width, self.mask(source), rest)
             b.emit("add", self.source, bound)
             b.label(whole)
             b.emit("imul", bound, width, work.vertical)
@@ -195,7 +114,7 @@ class _Repeating(_Planes):
                 b.emit("add", to, width)
 
 
-class _Shuffling(_Planes):
+class _Shuffling(PlaneLoops):
     """Vectors of neighbouring planes, one of each, become as many vectors of a row: pixels move to where they
     belong, those of the other planes are masked away."""
 
@@ -216,7 +135,7 @@ class _Shuffling(_Planes):
         b = self.b
         row, at, bound = b.general("row"), b.general("at"), b.general("bound")
         b.emit("zero", row)
-        with self._loop(row, self.field("rows"), "row"):
+        with self.loop(row, self.field("rows"), "row"):
             for index in range(self.side):
                 for column, line in enumerate(self.lines):
                     b.emit("mov", line, self.field("x_plane"))
@@ -225,7 +144,7 @@ class _Shuffling(_Planes):
                 b.emit("zero", at)
                 b.emit("mov", bound, self.field("columns"))
                 b.emit("sub", bound, self.machine.lanes - 1)
-                with self._loop(at, bound, "vector", self.machine.lanes):
+                with self.loop(at, bound, "vector", self.machine.lanes):
                     self._vectors(at, None)
                 whole, rest = b.fresh_label("whole"), b.general("rest")
                 b.emit("mov", rest, self.field("columns"))
@@ -240,7 +159,7 @@ class _Shuffling(_Planes):
     def _vectors(self, at: Variable, rest: Variable | None) -> None:
         """A vector of each plane from column `at`, of which `rest` exist, as part of a row."""
         b, lanes = self.b, self.machine.lanes
-        taken = None if rest is None else self._mask(rest)
+        taken = None if rest is None else self.mask(rest)
         values = []
         for line in self.lines:
             values.append(b.vector("value"))
@@ -270,12 +189,12 @@ class _Shuffling(_Planes):
             b.emit("max", count, limit)
             b.emit("mov", limit, lanes)
             b.emit("min", count, limit)
-            b.emit("store_masked", b.at(self.to), result, self._mask(count))
+            b.emit("store_masked", b.at(self.to), result, self.mask(count))
             b.emit("shl", count, 2)
             b.emit("add", self.to, count)
 
 
-class _Windows(_Planes):
+class _Windows(PlaneLoops):
     def __init__(self, work: Largest, machine: VectorMachine) -> None:
         super().__init__(machine, "rw_largest")
         self.work = work
@@ -290,7 +209,7 @@ class _Windows(_Planes):
         b.emit("add", count, top + bottom - height + 1)
         b.emit("mov", rows, count)
         b.emit("zero", row)
-        with self._loop(row, rows, "row"):
+        with self.loop(row, rows, "row"):
             for index, line in enumerate(self.lines):
                 self._clamped(line, row, index - top, "rows")
                 b.emit("imul", line, self.field("columns"))
@@ -304,14 +223,14 @@ class _Windows(_Planes):
                 bound = b.general("bound")
                 b.emit("mov", bound, left)
                 b.emit("min", bound, last)
-                with self._loop(at, bound, "left"):
+                with self.loop(at, bound, "left"):
                     self._edge(at)
             b.emit("sub", last, right)
             self._inside(at, last)
             if right:
                 b.emit("mov", last, self.field("columns"))
                 b.emit("add", last, left + right - width + 1)
-                with self._loop(at, last, "right"):
+                with self.loop(at, last, "right"):
                     self._edge(at)
             b.emit("shl", at, 2)
             b.emit("add", self.to, at)
@@ -345,7 +264,7 @@ class _Windows(_Planes):
         """Results from `at` to `last`, whose windows are whole."""
         b, lanes, bound = self.b, self.machine.lanes, self.b.general("bound")
         b.emit("lea", bound, b.at(last, 1 - lanes))
-        with self._loop(at, bound, "vector", lanes):
+        with self.loop(at, bound, "vector", lanes):
             b.emit("store", b.at(self.to, index=at, scale=4), self._window(at, None))
         whole, mask = b.fresh_label("whole"), b.mask("lanes")
         b.emit("mov", bound, last)

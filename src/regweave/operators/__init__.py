@@ -26,7 +26,7 @@ from regweave.operators.stage import Order, Signature, Stage
 
 if TYPE_CHECKING:
     from regweave.operators.convolution import Axis, Convolution, convolution_of
-    from regweave.operators.planes import Largest, PixelShuffle, PlaneWork, Repeat
+    from regweave.operators.planes import EnlargedTaps, Largest, PixelShuffle, PlaneWork, Repeat
     from regweave.operators.run import ElementwiseRun, RunSignature
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Convolution",
     "Elementwise",
     "ElementwiseRun",
+    "EnlargedTaps",
     "Gelu",
     "HardSigmoid",
     "HardSwish",
@@ -69,6 +70,6 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     convolution=("Axis", "Convolution", "convolution_of"),
-    planes=("Largest", "PixelShuffle", "PlaneWork", "Repeat"),
+    planes=("EnlargedTaps", "Largest", "PixelShuffle", "PlaneWork", "Repeat"),
     run=("ElementwiseRun", "RunSignature"),
 )

@@ -1,4 +1,4 @@
-"""Work on the planes of an image, without arithmetic between channels: enlarging, the largest of a window."""
+"""Work on the planes of an image, without products: enlarging, the largest of a window, sums of taps."""
 
 from __future__ import annotations
 
@@ -68,5 +68,49 @@ class Largest:
         return np.lib.stride_tricks.sliding_window_view(padded, self.kernel, axis=(-2, -1)).max(axis=(-2, -1))
 
 
-PlaneWork = Repeat | Largest | PixelShuffle
+@frozen
+class EnlargedTaps:
+    """A convolution of an image that is enlarged `scale` times by nearest neighbours, once its products are
+    done on the small one: the sums of its taps.
+
+    Of `side` x `side` planes, one for each tap of a window with as much padding on all sides, those pixels
+    are added up that the enlarged window would meet, and an image of the result's size where there is one
+    (`added`). `positive`: what is below zero becomes zero.
+    """
+
+    scale: int
+    side: int
+    added: bool = False
+    positive: bool = False
+
+    @property
+    def vertical(self) -> int:
+        """Rows of the result for each of the image."""
+        return self.scale
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        return height * self.scale, width * self.scale
+
+    def offsets(self, phase: int) -> tuple[int, ...]:
+        """How many rows (or columns) of the image each tap is away from the pixel that a result is of;
+        `phase` counts the results that are of one pixel."""
+        return tuple((phase + tap - self.side // 2) // self.scale for tap in range(self.side))
+
+    def reference(self, x: np.ndarray, addend: np.ndarray | None = None) -> np.ndarray:
+        """The result for images [batch, channels * side * side, height, width]."""
+        reach = self.side // 2
+        taps = x.reshape(x.shape[0], -1, self.side, self.side, *x.shape[2:])
+        around = ((0, 0),) * 4 + ((reach, reach),) * 2
+        taps = np.pad(taps.repeat(self.scale, axis=-2).repeat(self.scale, axis=-1), around)
+        height, width = self.size(*x.shape[2:])
+        total = np.zeros((*taps.shape[:2], height, width), x.dtype)
+        for row in range(self.side):
+            for column in range(self.side):
+                total += taps[:, :, row, column, row : row + height, column : column + width]
+        total = total if addend is None else total + addend
+        return np.maximum(total, 0) if self.positive else total
+
+
+PlaneWork = Repeat | Largest | PixelShuffle | EnlargedTaps
 """All of these."""
