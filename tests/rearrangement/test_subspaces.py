@@ -1,5 +1,7 @@
 """Algebra over bits, against all elements of small spaces; addresses, against their tables."""
 
+from itertools import combinations, islice
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from regweave.machines.nvidia import SM_80
 from regweave.programs import Array, ProgramBuilder, run_program
 from regweave.rearrangement.shared.addressing import lower_addresses, plan_addresses
-from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
+from regweave.rearrangement.subspaces import Span, bases, common, coordinates, extend, spanned
 
 vectors = st.lists(st.integers(0, 63), max_size=5)
 
@@ -21,6 +23,23 @@ def test_spans_and_what_they_share(first, second):
     assert len(Span(first)) == len(extend((), first))
     # all of a coset leave the same remainder
     assert len({Span(first).reduce(5 ^ vector) for vector in inside}) == 1
+
+
+@given(given=st.lists(st.integers(0, 63), max_size=4), count=st.integers(0, 3))
+def test_every_subspace_has_one_basis_the_least(given, count):
+    inside = sorted({*spanned(given).tolist()} - {0})
+    found = list(bases(inside, count))
+    every = {}  # the first basis of each subspace, of all sets of elements in order
+    for some in combinations(inside, count):
+        if len(Span(some)) == count:
+            every.setdefault(frozenset(spanned(some).tolist()), some)
+    assert found == list(every.values())
+
+
+def test_bases_of_a_large_space_come_at_once():
+    first = list(islice(bases(range(1, 1 << 14), 5), 64))
+    assert first[:2] == [(1, 2, 4, 8, 16), (1, 2, 4, 8, 32)]
+    assert len({frozenset(spanned(some).tolist()) for some in first}) == 64
 
 
 @given(basis=st.permutations([1, 2, 4, 8]).map(lambda p: [p[0], p[0] ^ p[1], p[2], p[2] ^ p[3]]))

@@ -12,7 +12,7 @@ dozen numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +65,21 @@ def reduced(vectors: Iterable[int]) -> tuple[int, ...]:
         if vector:
             rows = sorted([*(min(row, row ^ vector) for row in rows), vector], reverse=True)
     return tuple(rows)
+
+
+def bases(elements: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+    """A basis of each subspace of `count` bits, in order; `elements` are all of a space but zero, in order.
+
+    It is the least basis, in which no element has the highest bit of another, so that none comes twice.
+    """
+    if count == 0:
+        yield ()
+        return
+    for at, first in enumerate(elements):
+        above = 1 << first.bit_length()
+        further = [other for other in elements[at + 1 :] if other >= above and not other & above >> 1]
+        for rest in bases(further, count - 1):
+            yield first, *rest
 
 
 def common(first: Sequence[int], second: Sequence[int]) -> list[int]:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regweave.rearrangement.schedule.linear import apply_maps, is_linear, maps_to_try
 from regweave.rearrangement.schedule.travel import Journeys, Needs
+from regweave.rearrangement.subspaces import bases, spanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,17 +80,8 @@ def _spaces(needs: Needs) -> Iterator[tuple[int, ...]]:
     if size == len(kernel):
         yield tuple(kernel)
         return
-    seen: set[tuple[int, ...]] = set()
-    for basis in combinations(kernel[1:], size.bit_length() - 1):
-        space = [0]
-        for element in basis:
-            space += [element ^ other for other in space]
-        elements = tuple(sorted(space))
-        if len(set(elements)) == size and elements not in seen:
-            seen.add(elements)
-            yield elements
-            if len(seen) == _MOST_SPACES:
-                return
+    for basis in islice(bases(kernel[1:], size.bit_length() - 1), _MOST_SPACES):
+        yield tuple(sorted(spanned(basis).tolist()))
 
 
 def _bound(needs: Needs, space: tuple[int, ...]) -> int:
