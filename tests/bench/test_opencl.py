@@ -1,17 +1,19 @@
 """Kernels in OpenCL C beside ours: right results, one document, every plan of a sweep, senseless requests."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from regweave import VerificationError, benchmarks
+from regweave import VerificationError, benchmarks, settings
 from regweave.benchmarks import OPENCL_PEERS, opencl_sweep, peers, same_size_case, sweep_tiles
 from regweave.benchmarks.cases import relative_error
 from regweave.benchmarks.convolution_cases import ConvolutionCase
 from regweave.cli import main
 from regweave.devices import opencl
+from regweave.devices.opencl import kept
 from regweave.operators import convolution_of
 from regweave.views import tile_sweep_table
 
@@ -90,6 +92,38 @@ def test_a_sweep_times_every_plan(monkeypatch, capfd):
     table = tile_sweep_table({"rounds": 1, "cases": [told]})
     assert [column.header for column in table.columns][-1] == "chosen / fastest"
     assert table.row_count == 1
+
+
+@needs_device
+def test_a_sweep_compiles_in_other_processes_and_only_once(monkeypatch, tmp_path):
+    case = same_size_case(1, 2, 3, 5, 20)
+    plan = opencl_sweep.own_plan(case)
+    few = [plan, *(other for other in opencl_sweep.every_plan(plan) if other.form == "unrolled")][:3]
+    assert few[1].workspace_bytes
+    monkeypatch.setattr(opencl_sweep, "every_plan", lambda own: few)
+    monkeypatch.setenv(settings.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(settings.CODE_VARIABLE, "on")
+    monkeypatch.setattr(kept, "build", None)  # nothing is compiled in this process
+    said = []
+    for _ in range(2):
+        (told,) = sweep_tiles([case], rounds=1, say=said.append)["cases"]
+        assert told["plans"] == 3
+    assert [words for words in said if "compiled," in words][
+        -1
+    ] == f"{case.name}: 3 of 3 texts compiled, 0 s left"
+    assert sum("compiled," in words for words in said) == 3
+
+
+@needs_device
+def test_slow_plans_have_a_single_turn(monkeypatch):
+    calls = []
+
+    def runner(number):
+        return lambda: (calls.append(number), time.sleep(0.001 * number))
+
+    quick = opencl_sweep._quickest([runner(1), runner(30)], lambda words: None)
+    assert quick[0] < quick[1]
+    assert calls == [1, 30, 1, 1, 1, 1]
 
 
 @needs_device

@@ -65,7 +65,8 @@ def bench_command(
         conv: kernels on the OpenCL device, with all of its processors, beside a naive kernel, one on a padded
         image, and im2col with a product.
     sweep:
-        With --opencl: every form and tile against the one that the planner takes. Takes minutes a case.
+        With --opencl: every form and tile against the one that the planner takes. Takes minutes a case, and
+        can be interrupted: what was compiled is kept.
     json:
         Print the figures as one JSON document on stdout.
     """

@@ -39,6 +39,11 @@ def program_text(plan: ConvPlan, program: Program, target: str, comments: tuple[
     return emit(program, target, comments)
 
 
+def bare_text(plan: ConvPlan, target: str) -> str:
+    """All kernels without the words for people: the same kernels are the same text."""
+    return "\n".join(program_text(plan, program, target) for program in plan.programs())
+
+
 def plan_text(plan: ConvPlan, target: str) -> str:
     """All kernels for `opencl`, `hip` or `cuda`. Errors as `ConvPlan.emit`."""
     check_target(target)

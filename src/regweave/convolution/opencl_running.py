@@ -1,4 +1,4 @@
-"""A convolution plan executed through OpenCL: compiled once, weights packed once, memory kept on the device.
+"""A convolution plan executed through OpenCL: weights packed once, memory kept on the device.
 
     >>> layer = OpenCLConvolution(plan, weights, bias)
     >>> y = layer(x)                                    # NumPy arrays, copied there and back
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from regweave.convolution.emitting import grids, program_text
+from regweave.convolution.emitting import bare_text, grids
 from regweave.convolution.packing import check_array, pack_weights
 from regweave.convolution.plan import ConvPlan
-from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build, open_gpu, open_runtime
+from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build_kept, open_gpu, open_runtime
 from regweave.errors import DeviceError, InputError
 from regweave.machines.compute import MACHINES
 
@@ -30,8 +30,9 @@ class OpenCLConvolution:
     or the processor.
 
     `weights` and `bias` as the plan's convolution has them, f32. With `beside`, another plan of the same
-    convolution, image and result are those of that one. Errors: InputError for arrays of other
-    shapes, UnsupportedError for plans without lane-level kernels, DeviceError if the device refuses.
+    convolution, image and result are those of that one, and rearranged rows too if they have room. Errors:
+    InputError for arrays of other shapes, UnsupportedError for plans without lane-level kernels, DeviceError
+    if the device refuses.
     """
 
     def __init__(
@@ -59,8 +60,7 @@ class OpenCLConvolution:
             or open_runtime()
         )
         programs = plan.programs()
-        texts = (program_text(plan, program, "opencl") for program in programs)
-        library = build("\n".join(texts), runtime=self.runtime)
+        library = build_kept(bare_text(plan, "opencl"), self.runtime)
         kernels = [library.kernel(program.name).handle for program in programs]
         outputs = int(np.prod(c.out_shape)) * plan.element
         image = int(np.prod(c.image_shape)) * plan.element
@@ -69,7 +69,7 @@ class OpenCLConvolution:
             self._result = buffer(self.runtime, outputs, start=HALF_PAGE)
         else:
             self._image, self._result = beside._image, beside._result
-        held = self._image if plan.form == "none" else buffer(self.runtime, plan.workspace_bytes)
+        self._rows = self._workspace(beside)
         self._weights = buffer(self.runtime, packed)
         last = c.vertical.outputs - plan.strip_rows
         firsts = [min(strip * plan.strip_rows, last) for strip in range(plan.strips)]
@@ -82,7 +82,7 @@ class OpenCLConvolution:
                 threads = 1 if vectors else program.lanes * program.warps
                 named = {
                     "image": self._image,
-                    "x": held,
+                    "x": self._image if plan.form == "none" else self._rows,
                     "w": self._weights,
                     "strip": strip,
                     "y": self._result,
@@ -91,6 +91,13 @@ class OpenCLConvolution:
                 local = group_size(grid) if vectors else (threads, 1, 1)
                 sizes = (grid[0] * threads, grid[1], grid[2])
                 self._launches.append((kernel, arguments, sizes, local))
+
+    def _workspace(self, beside: OpenCLConvolution | None) -> Any:
+        """Memory for rearranged rows: that of another plan if large enough; None where none is needed."""
+        size = self.plan.workspace_bytes
+        if beside is not None and beside._rows is not None and beside._rows.size >= size:
+            return beside._rows
+        return buffer(self.runtime, size) if size else None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The result for an image, in the plan's element type. InputError for an image of another shape."""

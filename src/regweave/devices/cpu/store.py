@@ -29,7 +29,7 @@ _MAGIC = b"RWCODE1\n"
 _BLOCK = 4096
 _SUFFIX = ".code"
 #: Bytes of all entries together; where they are exceeded, the oldest go until a quarter of this is free.
-MOST_BYTES = 64 << 20
+MOST_BYTES = 256 << 20
 #: How many bytes are written, on average, between two looks at the size of the folder.
 _LOOK_AFTER = 4 << 20
 #: An entry in use is marked as used so often, and what an interrupted process left goes after so long.

@@ -6,6 +6,7 @@ from regweave.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regweave.devices.opencl.buffers import HALF_PAGE, buffer
+    from regweave.devices.opencl.kept import build_kept, compile_all
     from regweave.devices.opencl.kernels import Kernel, Library, build
     from regweave.devices.opencl.runtime import (
         Runtime,
@@ -23,6 +24,8 @@ __all__ = [
     "Runtime",
     "buffer",
     "build",
+    "build_kept",
+    "compile_all",
     "execute",
     "execute_all",
     "load_runtime",
@@ -34,6 +37,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     buffers=("HALF_PAGE", "buffer"),
+    kept=("build_kept", "compile_all"),
     kernels=("Kernel", "Library", "build"),
     runtime=("Runtime", "load_runtime", "open_gpu", "open_runtime", "unsupported_reason"),
     trials=("execute", "execute_all"),
