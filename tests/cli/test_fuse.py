@@ -217,5 +217,6 @@ def test_the_folder_is_tried_before_the_work(tmp_path, capfd):
     (tmp_path / "some.onnx").write_text("no model")
     assert main(["fuse", str(tmp_path / "some.onnx"), "--out", str(tmp_path / "file")]) == 2
     assert "cannot write there" in capfd.readouterr().err
-    assert main(["fuse", str(tmp_path / "none.onnx"), "--out", str(tmp_path / "folder")]) == 2
-    assert not (tmp_path / "folder").exists()
+    for model in ("none.onnx", "some.onnx"):
+        assert main(["fuse", str(tmp_path / model), "--out", str(tmp_path / "deep" / "folder")]) == 2
+        assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "some.onnx"]

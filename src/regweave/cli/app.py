@@ -101,7 +101,7 @@ VERBS = {
         """Examples:
 
     regweave asm scale.rws --machine gfx906
-    regweave asm scale.rws --machine gfx942 -o scale.co --map scale.svg
+    regweave asm scale.rws --machine gfx906 -o scale.co --map scale.html
     regweave asm scale.rws --trace
     regweave asm gemm.py --machine gfx90a --json
 """,

@@ -10,7 +10,8 @@ library's.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regweave.cli.names import MachineName, StrategyName
@@ -69,9 +70,7 @@ def fuse_command(
     """
     from regweave.engine import fuse as fuse_model
 
-    if out is not None and model.is_file():  # no folder is made for a model that is not there
-        check_folder(out)
-    with talk_of(f"fusing {model.name}") as say:
+    with tried_folder(out), talk_of(f"fusing {model.name}") as say:
         fused = fuse_model(
             model,
             threads=threads,
@@ -113,14 +112,29 @@ def dimensions(settings: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
-def check_folder(folder: Path) -> None:
-    """Make `folder` and try whether it can be written, before minutes are spent on what goes there."""
+@contextmanager
+def tried_folder(folder: Path | None) -> Iterator[None]:
+    """Make `folder` and try whether it can be written, before minutes are spent on what goes there.
+
+    Folders that were made go again where nothing came of it.
+    """
+    if folder is None:
+        yield
+        return
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise InputError(f"cannot write there: {error.strerror}", where=f"--out {folder}") from error
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that is not empty stays
+            for place in made:
+                place.rmdir()
+        raise
 
 
 def node_names(words: str) -> tuple[str, ...]:
