@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import types
@@ -187,10 +188,45 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert run.stderr == ""
 
 
-def test_completion_can_be_installed(tmp_path):
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_completion_can_be_installed(tmp_path, shell):
     environment = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
-    command = [sys.executable, "-m", "regweave", "--install-completion", "--shell", "bash"]
+    command = [sys.executable, "-m", "regweave", "--install-completion", "--shell", shell]
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     scripts = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any("regweave" in path.read_text("utf-8") for path in scripts)
+
+
+# what bash makes of a line that is completed at its end
+COMPLETE = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMPREPLY=()
+[[ $(complete -p regweave) =~ -F\\ ([^ ]+) ]]
+${BASH_REMATCH[1]} regweave "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+echo "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="has no bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["layout", "mma.m16n8k8.tf32", ":"], "A B C D"),
+        (["layout", "mma.m16n8k8.tf32", ":", "C"], "C"),
+        (["rearrange", "mma.m16n8k8.tf32", ":", "C", "mma.m16n8k8.tf32", ":"], "A B C D"),
+        (["rearrange", "mma.m16n8k8.tf32", ":", "C", "--machine", "gfx94"], "gfx942"),
+        (["conv", "--machine", "bifrost-g7"], "bifrost-g71 bifrost-g72 bifrost-g76"),
+        (["machine", "sm_9"], "sm_90a"),
+    ],
+)
+def test_bash_completes_names_with_colons(tmp_path, words, expected):
+    installed = tmp_path / "regweave"
+    installed.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m regweave "$@"\n')
+    installed.chmod(0o755)
+    script = tmp_path / "script"
+    script.write_text(program.build_app().generate_completion(shell="bash"))
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    command = ["bash", "-c", COMPLETE, "bash", str(script), "regweave", *words]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (run.stdout.strip(), run.stderr) == (expected, "")

@@ -29,6 +29,7 @@ from cyclopts import (
 )
 
 from regweave import __version__
+from regweave.cli.completion import CompletingApp
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
 from regweave.cli.output import PipeConsole, asked_width
 from regweave.cli.process import Ended, drop_streams, ended_by_signals, is_stream_error, mend_streams
@@ -161,7 +162,7 @@ VERBS = {
 
 def build_app() -> App:
     """The program with its verbs."""
-    app = App(
+    app = CompletingApp(
         name="regweave",
         help=HELP,
         help_epilogue=EPILOGUE,

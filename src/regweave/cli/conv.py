@@ -12,6 +12,7 @@ import re
 import sys
 from pathlib import Path
 
+from regweave.cli.names import DeviceName
 from regweave.cli.output import print_document, talk_console
 from regweave.errors import InputError
 from regweave.files import write_file
@@ -26,7 +27,7 @@ def conv_command(
     dilation: str = "1",
     groups: int = 1,
     dtype: str = "f32",
-    machine: str = "cpu",
+    machine: DeviceName = "cpu",
     form: str | None = None,
     outputs: str | None = None,
     emit: str | None = None,

@@ -39,6 +39,12 @@ def _complete_machines(context: CompletionContext) -> Iterator[str]:
     return (name for name in machine_names() if name.startswith(context.incomplete))
 
 
+def _complete_devices(context: CompletionContext) -> Iterator[str]:
+    from regweave.machines.compute import compute_machine_names
+
+    return (name for name in compute_machine_names() if name.startswith(context.incomplete))
+
+
 def _complete_strategies(context: CompletionContext) -> Iterator[str]:
     from regweave.rearrangement import STRATEGIES
 
@@ -53,6 +59,7 @@ def _complete_targets(context: CompletionContext) -> Iterator[str]:
 
 LayoutName: TypeAlias = Annotated[str, Parameter(completer=_complete_layouts)]
 MachineName: TypeAlias = Annotated[str, Parameter(completer=_complete_machines)]
+DeviceName: TypeAlias = Annotated[str, Parameter(completer=_complete_devices)]
 StrategyName: TypeAlias = Annotated[str, Parameter(completer=_complete_strategies)]
 TargetName: TypeAlias = Annotated[str, Parameter(completer=_complete_targets)]
 
