@@ -132,18 +132,23 @@ def test_a_gpu_is_used_where_there_is_one(runtime, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("grid", "group"),
+    ("grid", "nanoseconds", "group"),
     [
-        ((128, 820, 1), (128, 1, 1)),  # a row
-        ((43, 1000, 2), (43, 1, 1)),  # whose length is prime
-        ((512, 10, 1), (256, 1, 1)),
-        ((4, 400, 1), (4, 4, 1)),  # several rows
-        ((257, 40, 3), (1, 10, 1)),
-        ((1, 7, 1), (1, 7, 1)),
+        ((128, 820, 1), 100, (128, 1, 1)),  # a row
+        ((43, 1000, 2), 100, (43, 2, 1)),  # whose length is prime: two take 9 microseconds
+        ((512, 10, 1), 100, (512, 1, 1)),
+        ((4, 400, 1), 100, (4, 40, 1)),  # several rows
+        ((4, 400, 1), 5000, (4, 1, 1)),  # of long work
+        ((4, 7, 144), 30, (4, 7, 18)),  # and channels
+        ((4, 7, 144), 1, (4, 7, 18)),  # eight groups are left for two processors
+        ((257, 40, 3), 100, (257, 1, 1)),
+        ((1031, 40, 1), 100, (1, 40, 1)),
+        ((256, 1, 1), 1000, (32, 1, 1)),  # a signal
+        ((1, 7, 1), 1, (1, 1, 1)),
     ],
 )
-def test_groups_of_vectors_are_parts_of_the_grid(grid, group):
-    assert group_size(grid) == group
+def test_groups_of_vectors_are_parts_of_the_grid(grid, nanoseconds, group):
+    assert group_size(grid, nanoseconds, 2) == group
     assert [size % part for size, part in zip(grid, group, strict=True)] == [0, 0, 0]
 
 

@@ -9,6 +9,7 @@ Strips follow one another on an in-order queue: rows are rearranged, then convol
 
 from __future__ import annotations
 
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build_kept, open
 from regweave.errors import DeviceError, InputError
 from regweave.machines.compute import MACHINES
 
-#: Work-items of a group of vectors along a row, at most, and at least where another way is left.
-_MOST_ITEMS, _FEW_ITEMS = 256, 16
+#: Work-items of a group of vectors along a row, at most; groups for each processor, at least; how long one of
+#: them should take, for to start it takes 40 ns; nanoseconds to move a vector.
+_MOST_ITEMS, _GROUPS, _GROUP_NS, _MOVED_NS = 1024, 4, 16000.0, 15.0
 _DTYPES = {"f32": np.float32, "f16": np.float16}
 
 
@@ -76,7 +78,7 @@ class OpenCLConvolution:
         strips = [buffer(self.runtime, np.array([first], np.uint32)) for first in firsts]
         #: Kernel, its arguments, blocks and threads of a block, in the order of launching.
         self._launches: list[tuple[Any, tuple[Any, ...], tuple[int, ...], tuple[int, ...]]] = []
-        vectors = plan.machine.kind == "vectors"
+        vectors, processors = plan.machine.kind == "vectors", self.runtime.device.max_compute_units
         for strip in strips:
             for kernel, program, grid in zip(kernels, programs, grids(plan), strict=True):
                 threads = 1 if vectors else program.lanes * program.warps
@@ -88,7 +90,9 @@ class OpenCLConvolution:
                     "y": self._result,
                 }
                 arguments = tuple(named[memory.name] for memory in program.memories)
-                local = group_size(grid) if vectors else (threads, 1, 1)
+                each = 2e6 * plan.predicted_ms / plan.strips / prod(grid)  # predicted for two processors
+                taken = each if program is programs[-1] else _MOVED_NS
+                local = group_size(grid, taken, processors) if vectors else (threads, 1, 1)
                 sizes = (grid[0] * threads, grid[1], grid[2])
                 self._launches.append((kernel, arguments, sizes, local))
 
@@ -162,15 +166,19 @@ def machine_of(device: Any) -> str:
     return found or ("valhall" if "mali" in called else "adreno-630" if "adreno" in called else "bifrost-g76")
 
 
-def group_size(grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Work-items of a group of vectors: a row if it is short, else a part of it; rows, too, if that is small.
+def group_size(grid: tuple[int, ...], nanoseconds: float, processors: int) -> tuple[int, ...]:
+    """Work-items of a group of vectors that take so long each: a row; several rows where that is little work.
 
-    Few groups are started so; those of a row find in a core's cache what the one before has left there.
+    Few groups are started so, but enough for all processors; those of a row find in a core's cache what the
+    one before has left there.
     """
-    across = _divisor(grid[0], _MOST_ITEMS)
-    return across, _divisor(grid[1], max(1, _FEW_ITEMS // across)), 1
+    most = max(1, prod(grid) // (_GROUPS * processors))
+    across = _divisor(grid[0], min(_MOST_ITEMS, most))
+    rows = min(most, ceil(_GROUP_NS / nanoseconds)) // across
+    down = _divisor(grid[1], rows)
+    return across, down, _divisor(grid[2], rows // down)
 
 
 def _divisor(number: int, most: int) -> int:
-    """The largest divisor up to `most`."""
-    return max(size for size in range(1, most + 1) if number % size == 0)
+    """The largest divisor up to `most`, 1 at least."""
+    return max(size for size in range(1, max(1, min(number, most)) + 1) if number % size == 0)
