@@ -159,4 +159,33 @@ def test_memory_is_for_a_row_of_zeros_one_that_is_written_and_the_sums():
     choice = choose(c, AVX512)
     assert choice.strip_columns == 512
     row = 4 * (512 + 16)  # what lies to the right of the last vector
-    assert scratch_bytes(c, AVX512, choice) == rolling_bytes(row, 4 * 512, 5) == 2 * row + 4 * 4 * 512
+    assert rolling_bytes(choice.tile, row, 4 * 512, 64) == 2 * row + 4 * 4 * 512
+    assert scratch_bytes(c, AVX512, choice) == 2 * row + 4 * 4 * 512
+
+
+@pytest.mark.parametrize("isa", ["avx512", "avx2"])
+@pytest.mark.parametrize(
+    ("width", "weights", "padding"),
+    [
+        (300, (1, 4, 3, 3), 1),
+        (530, (2, 2, 3, 3), 1),
+        (270, (2, 2, 5, 5), (2, 0, 1, 3)),
+        (64, (1, 3, 2, 1), 0),
+    ],
+)
+def test_channels_that_compete_for_the_cache_are_copied_first(isa, width, weights, padding):
+    channels, height, apart = weights[1], 37, 1 << 28
+    memory = np.empty((channels - 1) * apart // 4 + height * width, np.float32)  # most of it is never touched
+    strides = (0, apart, 4 * width, 4)
+    x = np.lib.stride_tricks.as_strided(memory, (1, channels, height, width), strides)
+    near, w = data((1, channels, height, width), weights)
+    x[...] = near
+    layers = [regweave.Conv2d(w, padding=padding, isa=isa, threads=1) for _ in range(2)]
+    y = layers[0](x)
+    assert np.array_equal(y, layers[1](near))
+    c = convolution_of(near.shape, weights, padding=padding)
+    np.testing.assert_allclose(y, c.reference(near, w), atol=2e-5, rtol=1e-5)
+    machine = AVX512 if isa == "avx512" else AVX2
+    assert choose(c, machine).tile.copied == 0
+    # of 16 registers nothing is left for 50 weights
+    assert (choose(c, machine, clash=True).tile.copied > 0) == choose(c, machine).tile.rolling

@@ -26,7 +26,7 @@ from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
 from regweave.convolution.strips import untransformed
 from regweave.errors import InputError, UnsupportedError, nearest_names
-from regweave.machines.x86 import VectorMachine
+from regweave.machines.x86 import VectorMachine, lines_clash
 from regweave.operators import Axis, Convolution, Elementwise, activation, convolution_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _FLOAT = np.dtype(np.float32)
 _PAGE, _LINE = 4096, 64
 #: Bytes that the result, apart from whole pages, may begin before and behind the image for that to matter.
 _BEFORE, _BEHIND = 192, 256
+#: Channels whose rows are read by turns, at most.
+_CLOSE = 8
 #: Shapes for which a layer keeps its tables.
 _KEPT = 8
 
@@ -279,6 +281,7 @@ class Conv2d:
             threads=self.threads,
             late=late,
             separable=factors(self.weights) is not None,
+            clash=any(lines_clash(x_strides[1] * apart) for apart in range(1, min(c.group_channels, _CLOSE))),
         )
         tile = choice.tile
         order = (choice.tiles, tile.by_column, tile.separable, tile.transform)

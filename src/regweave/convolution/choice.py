@@ -116,10 +116,11 @@ def choose(
     threads: int = 1,
     late: bool = False,
     separable: bool = False,
+    clash: bool = False,
 ) -> Choice:
     """The choice for `c`; `form` insists on one. `neighbours`: elements of an image row lie side by side;
     `late`: loads may look as if they read what was just stored; `separable`: each filter is a column times a
-    row of weights.
+    row of weights; `clash`: a cache does not hold the same elements of several channels.
 
     Errors: InputError for an unknown form, or form none at a stride that it is not for.
     """
@@ -138,7 +139,7 @@ def choose(
     if dense:
         from regweave.convolution.rolled import rolled_choice, rolled_tile
 
-        rolled = rolled_tile(c, machine, epilogue, separable=separable) if direct else None
+        rolled = rolled_tile(c, machine, epilogue, separable=separable, clash=clash) if direct else None
         if rolled:
             edges = _edges(c, machine)
             return rolled_choice(

@@ -26,6 +26,8 @@ _MOST_FILTERS = 2
 _MOST_GROUP, _SET_LINES = 7, 8
 #: The share of a filter's weights that may be left in memory, and of two filters'.
 _MOST_FAR, _MOST_FAR_OF_TWO = 0.8, 0.5
+#: Vectors of a row that are copied at a time where planes compete for a cache.
+_COPIED = 16
 #: Rows of a band at least; those from which on each thread gets two.
 _LEAST_BAND, _LONG_BAND = 16, 64
 #: Threads that there is memory for, however many there are.
@@ -33,9 +35,15 @@ _SHARERS = 4
 
 
 def rolled_tile(
-    c: Convolution, machine: VectorMachine, epilogue: tuple[Elementwise, ...], *, separable: bool
+    c: Convolution,
+    machine: VectorMachine,
+    epilogue: tuple[Elementwise, ...],
+    *,
+    separable: bool,
+    clash: bool = False,
 ) -> ConvTile | None:
-    """The tile but for its edges and stores; None where rows cannot be taken so, or are few."""
+    """The tile but for its edges and stores; None where rows cannot be taken so, or are few. `clash`: planes
+    are such a distance apart that a cache does not hold lines of several of them."""
     height = c.vertical.kernel
     if (
         c.group_filters > _MOST_FILTERS  # more of them are better multiplied by a tile of several filters
@@ -75,6 +83,7 @@ def rolled_tile(
         rolling=True,
         channels=c.group_channels,
         epilogue=epilogue,
+        copied=_COPIED if clash and c.group_channels > 1 else 0,
     )
 
 
@@ -99,4 +108,4 @@ def band_bytes(c: Convolution, machine: VectorMachine, columns: int, tile: ConvT
     """Bytes of memory for a strip of that many columns."""
     results = 4 * -(-columns // machine.lanes) * machine.lanes
     row = 4 * plane_elements(c, machine, "none", columns)
-    return rolling_bytes(row, results, tile.kernel_rows, tile.outputs[0])
+    return rolling_bytes(tile, row, results, machine.vector_bytes)

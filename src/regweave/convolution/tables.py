@@ -241,7 +241,8 @@ def _blocks(
         edge = len(valid) < vectors * lanes or any(r.start > first or last > r.stop for r in image)
         half = at + vectors * lanes - stop >= lanes // 2
         kind, x = tile.kind(vectors, edge=edge, half=half), 4 * step * (at - outputs.start)
-        if tile.rolling and not edge and blocks and blocks[-1].kind == kind:
+        run = tile.rolling and not edge and blocks and blocks[-1].kind == kind
+        if run and not 0 < tile.copied * lanes < blocks[-1].columns + len(valid):
             blocks[-1].columns += len(valid)  # a run of blocks is one entry
             at = stop
             continue

@@ -36,12 +36,13 @@ class ConvTile:
     elements from what a result reads to what the next one reads, 1 or 2; the first `missing[0]` and the last
     `missing[1]` image rows of a tile may not exist; `far_weights` weights are left in memory; `rolling`:
     bands are gone through from top to bottom, `rows` image rows of `channels` channels at a time (see
-    rolling). `stream`: results pass the caches; `lagging`: and are stored some blocks late (see lagging).
-    `halves`: there are blocks whose last vector is at most half full, and instructions for half vectors.
-    `dense`: results of a row lie side by side. `epilogue` follows the bias. `in_place`: strips are filled
-    from the image's own rows, whose elements lie side by side: of each plane the place within a step, of
-    `in_place_step` elements; none: by way of tables. `image_pieces`, `result_pieces`: of folded maps,
-    whose strips have several bands of rows side by side, the pieces of a vector.
+    rolling), by way of copies of `copied` vectors of each where that is not 0 (see copies). `stream`: results
+    pass the caches; `lagging`: and are stored some blocks late (see lagging). `halves`: there are blocks
+    whose last vector is at most half full, and instructions for half vectors. `dense`: results of a row lie
+    side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own rows, whose
+    elements lie side by side: of each plane the place within a step, of `in_place_step` elements; none: by
+    way of tables. `image_pieces`, `result_pieces`: of folded maps, whose strips have several bands of rows
+    side by side, the pieces of a vector.
     """
 
     outputs: tuple[int, ...]
@@ -61,6 +62,7 @@ class ConvTile:
     stream: bool = False
     rolling: bool = False
     channels: int = 1
+    copied: int = 0
     lagging: bool = False
     halves: bool = False
     dense: bool = True

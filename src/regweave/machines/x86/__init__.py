@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from regweave.lazy import lazy_names
 from regweave.machines.x86.features import detect, processor_features, supports
 from regweave.machines.x86.machine import AVX2, AVX512, CALLER_SAVED, VectorMachine
+from regweave.machines.x86.ways import lines_clash
 
 if TYPE_CHECKING:
     from regweave.machines.x86.general import CONDITIONS
@@ -16,6 +17,7 @@ __all__ = [
     "CONDITIONS",
     "VectorMachine",
     "detect",
+    "lines_clash",
     "processor_features",
     "supports",
 ]
