@@ -38,6 +38,8 @@ _FLOAT = np.dtype(np.float32)
 _PAGE, _LINE = 4096, 64
 #: Bytes that the result, apart from whole pages, may begin before and behind the image for that to matter.
 _BEFORE, _BEHIND = 192, 256
+#: Bytes that a result whose channels lie side by side begins before the image, apart from whole pages.
+_PIXEL = 256
 #: Channels whose rows are read by turns, at most.
 _CLOSE = 8
 #: Shapes for which a layer keeps its tables.
@@ -175,12 +177,12 @@ class Conv2d:
         if self.order == "nhwc":
             shape = (shape[0], *shape[2:], shape[1])
         if out is None:
-            result = _result(image, shape)
+            result = _result(image, shape, self.order)
             self._run(c, image, result)
             return wrap(result)
         target = writable(out, shape, image.dtype.type)
         apart = not np.may_share_memory(target, image)
-        result = target if apart else _result(image, shape)
+        result = target if apart else _result(image, shape, self.order)
         self._run(c, image, result)
         if not apart:
             target[...] = result
@@ -196,7 +198,7 @@ class Conv2d:
         if last is None or type(x) is not np.ndarray or (out is not None and type(out) is not np.ndarray):
             return None
         layout, shape, native, packed, alignment = last
-        y = _result(x, shape) if out is None else out
+        y = _result(x, shape, self.order) if out is None else out
         same = layout == (x.shape, x.strides, y.shape, y.strides) and x.dtype is y.dtype is _FLOAT
         if not same or not y.flags.writeable or np.may_share_memory(x, y):
             return None
@@ -242,7 +244,7 @@ class Conv2d:
         """(native code with its tables, packed weights) for arrays of these shapes and strides."""
         x_strides, y_strides = _strides(x), _strides(y)
         step = machine.vector_bytes
-        aligned = y_strides[3] == 4 and not any(n % step for n in (y.ctypes.data, *y_strides[:3]))
+        aligned = 4 in y_strides and not any(n % step for n in (y.ctypes.data, *y_strides) if n != 4)
         stream = aligned and y.nbytes >= STREAM_BYTES
         late = _paged(x, y) and (y.ctypes.data - x.ctypes.data + _BEFORE) % _PAGE < _BEFORE + _BEHIND
         key = (c, x_strides, y_strides, stream, late, form)
@@ -270,13 +272,16 @@ class Conv2d:
         from regweave.convolution.tables import pack_weights
 
         c, x_strides, y_strides = _in_one_row(c, x_strides, y_strides)
+        last = self._channels_last(c, x_strides, y_strides, stream, form, machine)
+        if last is not None:
+            return last
         choice = choose(
             c,
             machine,
             form=form,
             neighbours=x_strides[3] == 4,
             dense=y_strides[3] == 4,
-            stream=stream,
+            stream=stream and y_strides[3] == 4,
             epilogue=self.epilogue,
             threads=self.threads,
             late=late,
@@ -290,12 +295,47 @@ class Conv2d:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)
         return NativeConvolution(c, choice, machine, x_strides, y_strides, self.threads), packed
 
+    def _channels_last(
+        self,
+        c: Convolution,
+        x_strides: tuple[int, ...],
+        y_strides: tuple[int, ...],
+        stream: bool,
+        form: str | None,
+        machine: VectorMachine,
+    ) -> tuple[Any, np.ndarray] | None:
+        """`_prepare` where channels lie side by side; None where they do not or another form is asked for."""
+        side_by_side = (x_strides[1] == 4 or c.channels == 1) and (y_strides[1] == 4 or c.filters == 1)
+        rows = x_strides[3] == y_strides[3] == 4
+        if rows or not side_by_side or form not in (None, untransformed(c)):
+            return None
+        from regweave.convolution.last import LastConvolution, pack_last
+        from regweave.convolution.last_choice import choose_last
 
-def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """An uninitialised result that starts at a cache line, half a page from where the image starts in one.
+        choice = choose_last(
+            c,
+            machine,
+            stream=stream,
+            epilogue=self.epilogue,
+            threads=self.threads,
+            dense=x_strides[3] == 4 * c.channels,
+            form=form,
+        )
+        if choice is None:
+            return None
+        order = choice.packing
+        packed = self._packed.get(order)
+        if packed is None:
+            packed = self._packed[order] = pack_last(c, choice, self.weights, self.bias)
+        return LastConvolution(c, choice, x_strides, y_strides, self.threads), packed
 
-    Where rows of both are a multiple of a page long, a load just behind a store then never looks as if it
-    read what was stored.
+
+def _result(image: np.ndarray, shape: Sequence[int], order: str) -> np.ndarray:
+    """An uninitialised result that starts at a cache line, away from where the image starts in a page.
+
+    A load just behind a store then never looks as if it read what was stored. Rows of both may be a multiple
+    of a page long: half a page is far from all of them. So may pixels whose channels lie side by side, or two
+    or four of them: what lies a little before the image was stored in good time.
     """
     size = image.itemsize * prod(shape)
     try:
@@ -307,7 +347,8 @@ def _result(image: np.ndarray, shape: Sequence[int]) -> np.ndarray:
             expected="a result that fits the memory",
             fix="pad less, or convolve parts of the image",
         ) from None
-    start = (address_of(image) + _PAGE // 2 - address_of(memory)) % _PAGE & -_LINE
+    apart = _PAGE // 2 if order == "nchw" else -_PIXEL
+    start = (address_of(image) + apart - address_of(memory)) % _PAGE & -_LINE
     return memory[start : start + size].view(image.dtype).reshape(shape)
 
 

@@ -23,7 +23,7 @@ def copy_elements(w: Workspace, here: Variable, source: Variable, count: Variabl
     b.emit("mov", step, w.field("x_step"))
     b.emit("cmp", step, 4)
     b.emit("jump_not_equal", others)
-    _neighbours(w, here, source, count, done)
+    copy_neighbours(w, here, source, count, done)
     b.label(others)
     b.emit("cmp", step, 8)
     b.emit("jump_not_equal", single)
@@ -39,7 +39,8 @@ def copy_elements(w: Workspace, here: Variable, source: Variable, count: Variabl
     b.label(done)
 
 
-def _neighbours(w: Workspace, here: Variable, source: Variable, count: Variable, done: str) -> None:
+def copy_neighbours(w: Workspace, here: Variable, source: Variable, count: Variable, done: str) -> None:
+    """`count` >= 1 elements that lie side by side from `source` to `here`, then to `done`."""
     b, lanes, size = w.b, w.geometry.lanes, w.geometry.vector_bytes
     top, tail = b.fresh_label("vectors"), b.fresh_label("tail")
     value, mask = b.vector("value"), b.mask("rest")

@@ -8,7 +8,8 @@ vectors, or all elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
@@ -18,6 +19,7 @@ from regweave.kernels.convolution.overlap import step_slot
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.epilogue import Epilogue
 from regweave.kernels.workspace import Workspace
+from regweave.operators import Elementwise
 
 Results = dict[tuple[int, int, int], Variable]
 #: Vector registers that cheap activations take beside the results: a result, a constant.
@@ -35,9 +37,9 @@ def store_results(w: Workspace, tile: ConvTile, acc: Results, edge: bool) -> Non
         acc = {key: activate_all(math, tile.epilogue, value, no_operand) for key, value in acc.items()}
     memory = None
     if not direct or not tile.dense:
-        memory = _to_memory(w, acc)
+        memory = to_memory(w, acc)
         if not direct:
-            _activate_memory(w, tile, memory, len(acc))
+            activate_memory(w, tile.epilogue, memory, len(acc))
     if tile.dense:
         _store_vectors(w, tile, acc, edge, memory)
     else:
@@ -50,7 +52,8 @@ def no_operand(index: int) -> Variable:
     raise AssertionError(f"operator {index} of a convolution's epilogue takes no operand")
 
 
-def _to_memory(w: Workspace, acc: Results) -> Memory:
+def to_memory(w: Workspace, acc: Mapping[Any, Variable]) -> Memory:
+    """Tile memory with the results in it, one after the other."""
     size = w.geometry.vector_bytes
     memory = w.b.stack(len(acc) * size, align=64)
     for index, value in enumerate(acc.values()):
@@ -58,7 +61,7 @@ def _to_memory(w: Workspace, acc: Results) -> Memory:
     return memory
 
 
-def _activate_memory(w: Workspace, tile: ConvTile, memory: Memory, count: int) -> None:
+def activate_memory(w: Workspace, epilogue: Sequence[Elementwise], memory: Memory, count: int) -> None:
     """The epilogue on `count` vectors of tile memory, in place."""
     b, here, left = w.b, w.b.general("here"), w.b.general("vectors")
     b.emit("lea", here, memory)
@@ -67,7 +70,7 @@ def _activate_memory(w: Workspace, tile: ConvTile, memory: Memory, count: int) -
     b.label(top)
     value = b.vector("value")
     b.emit("load", value, b.at(here))
-    b.emit("store", b.at(here), activate_all(BuilderMath(b), tile.epilogue, value, no_operand))
+    b.emit("store", b.at(here), activate_all(BuilderMath(b), tuple(epilogue), value, no_operand))
     b.emit("add", here, w.geometry.vector_bytes)
     b.emit("dec", left)
     b.emit("jump_nonzero", top)

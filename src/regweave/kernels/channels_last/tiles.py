@@ -1,0 +1,123 @@
+"""The tiles: which results stay in registers, for lanes that are filters or channels."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from regweave.errors import InputError
+from regweave.kernels.convolution.transforms import Transform
+from regweave.operators import Elementwise
+from regweave.values import frozen
+
+
+@frozen
+class DenseTile:
+    """Lanes are filters: pixels x vectors of filters.
+
+    `spans`: pixels of each span of a tile; `vectors`: numbers of vectors of a tile of filters; `strip`: rows
+    are copied with their padding first; `masked`: the last vector of filters is stored through the mask;
+    `pieces`: sums are made in pieces. With a `transform` a span is a pixel
+    with all its products, each with weights of its own, of one vector of filters.
+    """
+
+    spans: tuple[int, ...]
+    vectors: tuple[int, ...]
+    strip: bool = False
+    masked: bool = False
+    pieces: bool = False
+    stream: bool = False
+    epilogue: tuple[Elementwise, ...] = ()
+    transform: Transform | None = None
+
+    def __post_init__(self) -> None:
+        if not self.spans or not self.vectors or min(*self.spans, *self.vectors) < 1:
+            raise InputError(f"{self} has an empty side", where="tile", expected="sizes of 1 or more")
+        if max(self.spans) > MOST_PIXELS or len(self.spans) > MOST_SPANS:
+            raise InputError(
+                f"spans of {self.spans} pixels",
+                where="spans",
+                expected=f"at most {MOST_SPANS} spans of at most {MOST_PIXELS}",
+            )
+        t = self.transform
+        if t is not None and (self.spans != (t.products,) * len(self.spans) or self.vectors != (1,)):
+            raise InputError(
+                f"spans of {self.spans} pixels, {self.vectors} vectors of filters",
+                where="spans",
+                expected=f"{t.products} products for each pixel, and one vector",
+            )
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of a tile, or products of all its pixels."""
+        return sum(self.spans)
+
+    @property
+    def length(self) -> int:
+        """Neighbouring pixels that a SpanEntry stands for."""
+        return self.spans[0] if self.transform is None else len(self.spans)
+
+    @property
+    def entries(self) -> int:
+        """SpanEntries of a tile."""
+        return len(self.spans) if self.transform is None else 1
+
+    def fits(self, registers: int) -> bool:
+        """Whether the results find room beside a vector of weights each."""
+        return self.pixels * max(self.vectors) + max(self.vectors) <= registers
+
+
+@frozen
+class DepthTile:
+    """Lanes are channels, each with a kernel of its own: rows x columns of results of a vector of channels.
+
+    `masked`: there are fewer channels than lanes; `padded`: image rows, or columns, may not exist.
+    """
+
+    rows: int
+    columns: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padded: tuple[bool, bool] = (False, False)
+    masked: bool = False
+    stream: bool = False
+    epilogue: tuple[Elementwise, ...] = ()
+
+    transform = None
+    strip = False
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.columns, *self.kernel, *self.stride, *self.dilation) < 1:
+            raise InputError(f"{self} has an empty side", where="tile", expected="sizes of 1 or more")
+        if max(self.image_rows[-1], self.image_columns[-1]) >= MOST_LINES:
+            raise InputError(
+                f"{self} reads more than {MOST_LINES} rows or columns",
+                where="tile",
+                expected="a smaller tile",
+            )
+
+    @property
+    def image_rows(self) -> tuple[int, ...]:
+        """The image rows that the tile reads, counted from its first."""
+        return _read(self.rows, self.kernel[0], self.stride[0], self.dilation[0])
+
+    @property
+    def image_columns(self) -> tuple[int, ...]:
+        """The image columns that the tile reads, counted from its first."""
+        return _read(self.columns, self.kernel[1], self.stride[1], self.dilation[1])
+
+    def met(self, axis: int, at: int) -> tuple[tuple[int, int], ...]:
+        """(result, kernel element) pairs along an axis that read image row, or column, `at`."""
+        results = self.columns if axis else self.rows
+        pairs = product(range(results), range(self.kernel[axis]))
+        return tuple((r, k) for r, k in pairs if r * self.stride[axis] + k * self.dilation[axis] == at)
+
+
+#: Pixels of a span (the addresses of so many are written with four pitches), spans of a tile.
+MOST_PIXELS, MOST_SPANS = 9, 4
+#: Image rows and columns that a tile of channels reads: a bit for each.
+MOST_LINES = 31
+
+
+def _read(results: int, kernel: int, stride: int, dilation: int) -> tuple[int, ...]:
+    return tuple(sorted({r * stride + k * dilation for r in range(results) for k in range(kernel)}))

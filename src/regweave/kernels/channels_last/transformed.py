@@ -1,0 +1,212 @@
+"""Transformed rows of channels last: a strip of row combinations, and the way back (see
+`kernels/convolution/transforms.py`).
+
+    line of zeros, strip[group][product][pixel][channel]
+
+Rows are combined element by element, whatever an element is: of channels last a vector is 16 neighbours in a
+row of pixels times channels. A row that does not exist is the line of zeros.
+"""
+
+from __future__ import annotations
+
+from regweave.assembly.variables import Variable
+from regweave.kernels.channels_last.arguments import SpanEntry
+from regweave.kernels.channels_last.storing import ResultStore, activated
+from regweave.kernels.channels_last.strip import find_bounds
+from regweave.kernels.channels_last.tiles import DenseTile
+from regweave.kernels.convolution.strip import zeros
+from regweave.kernels.convolution.transformed import forward, inverse, watched
+from regweave.kernels.convolution.transforms import Transform
+from regweave.kernels.workspace import Workspace
+from regweave.values import frozen
+
+
+def clear_line(w: Workspace) -> None:
+    """The line of zeros at slot `strip`, which moves behind it; nothing is watched yet. Slot zero_line."""
+    b, here, end, zero = w.b, w.b.general("here"), w.b.general("end"), w.b.vector("zero")
+    b.emit("zero", zero)
+    b.emit("store", watched(w), zero)
+    b.emit("mov", here, w.slot("strip"))
+    b.emit("mov", w.slot("zero_line"), here)
+    b.emit("mov", end, here)
+    b.emit("add", end, w.field("zero_bytes"))
+    b.emit("mov", w.slot("strip"), end)
+    zeros(w, zero, here, end)
+
+
+def tell(w: Workspace) -> None:
+    """Field `flags`[part] = what was watched: zeros, or NaN where a result is not finite."""
+    b, value, to = w.b, w.b.vector("watch"), w.b.general("flags")
+    b.emit("mov", to, w.slot("part"))
+    b.emit("imul", to, to, w.geometry.vector_bytes)
+    b.emit("add", to, w.field("flags"))
+    b.emit("load", value, watched(w))
+    b.emit("store", b.at(to), value)
+
+
+@frozen
+class FillTransformedRows:
+    """Routine: the strip at slot `strip` from the image rows at slot `from`, whose first is row `line`, from
+    image pixel `pixel` on, in `groups` groups. Slots `from` and `line` are lost.
+
+    Pixels of the image follow one another. Vectors reach up to one beyond a row: strips have room for that.
+    """
+
+    transform: Transform
+
+    @property
+    def stem(self) -> str:
+        return "fill_transformed_rows"
+
+    def write(self, w: Workspace) -> None:
+        b, t = w.b, self.transform
+        to, value, group = b.general("to"), b.general("value"), b.fresh_label("group")
+        find_bounds(w)
+        b.emit("mov", value, w.slot("skipped"))
+        w.advance_slot("from", value)
+        b.emit("mov", to, w.slot("strip"))
+        w.copy_slot("groups_left", "groups")
+        b.label(group)
+        self._rows(w)
+        self._sides(w, to)
+        self._vectors(w, to)
+        b.emit("mov", value, w.field("strip_row"))
+        b.emit("imul", value, value, t.products)
+        b.emit("add", to, value)
+        b.emit("mov", value, w.field("group_bytes"))
+        w.advance_slot("from", value)
+        w.advance_slot("line", t.outputs * t.stride)
+        b.emit("mov", value, w.slot("groups_left"))
+        b.emit("dec", value)
+        b.emit("mov", w.slot("groups_left"), value)
+        b.emit("jump_nonzero", group)
+        b.emit("ret")
+
+    def _rows(self, w: Workspace) -> None:
+        """Slots row0, row1, ...: where the group's image rows are."""
+        b = w.b
+        at, line, row, nothing = (b.general(name) for name in ("at", "line", "row", "nothing"))
+        b.emit("mov", at, w.slot("from"))
+        b.emit("mov", line, w.slot("line"))
+        b.emit("mov", nothing, w.slot("zero_line"))
+        for number in range(self.transform.image_rows):
+            b.emit("mov", row, at)
+            b.emit("cmp", line, w.field("height"))  # unsigned: a row above the image is far behind it
+            b.emit("mov_if_above_equal", row, nothing)
+            b.emit("mov", w.slot(f"row{number}"), row)
+            b.emit("add", at, w.field("x_row"))
+            b.emit("add", line, 1)
+
+    def _sides(self, w: Workspace, to: Variable) -> None:
+        """Zeros before and behind the pixels that there are, in all rows of a group."""
+        b, zero = w.b, w.b.vector("zero")
+        row, here, end, left = (b.general(name) for name in ("row", "here", "end", "left"))
+        again = b.fresh_label("sides")
+        b.emit("zero", zero)
+        b.emit("mov", row, to)
+        b.emit("mov", left, self.transform.products)
+        b.label(again)
+        b.emit("mov", here, row)
+        b.emit("mov", end, row)
+        b.emit("add", end, w.slot("bytes_before"))
+        zeros(w, zero, here, end)
+        b.emit("mov", end, row)
+        b.emit("add", end, w.slot("line_bytes"))
+        b.emit("mov", here, end)
+        b.emit("sub", here, w.slot("bytes_behind"))
+        zeros(w, zero, here, end)
+        b.emit("add", row, w.field("strip_row"))
+        b.emit("dec", left)
+        b.emit("jump_nonzero", again)
+
+    def _vectors(self, w: Workspace, to: Variable) -> None:
+        """All pixels that there are. The last vector ends with them; it is loaded through a mask."""
+        b, size = w.b, w.geometry.vector_bytes
+        here, at, left = b.general("here"), b.general("at"), b.general("left")
+        top, tail, done = b.fresh_label("vectors"), b.fresh_label("tail"), b.fresh_label("vectors_done")
+        b.emit("mov", here, to)
+        b.emit("add", here, w.slot("bytes_before"))
+        b.emit("zero", at)
+        b.emit("mov", left, w.slot("pixels"))
+        b.emit("imul", left, w.field("pixel_bytes"))
+        b.emit("sub", left, size)
+        b.emit("jump_less", tail)
+        b.label(top)
+        self._vector(w, here, at, None)
+        b.emit("add", here, size)
+        b.emit("add", at, size)
+        b.emit("sub", left, size)
+        b.emit("jump_greater_equal", top)
+        b.label(tail)
+        b.emit("add", left, size)
+        b.emit("jump_equal", done)
+        mask = b.mask("rest")
+        b.emit("shr", left, 2)
+        b.emit("mask_from_count", mask, left)
+        self._vector(w, here, at, mask)
+        b.label(done)
+
+    def _vector(self, w: Workspace, here: Variable, at: Variable, mask: Variable | None) -> None:
+        b, rows = w.b, []
+        row, there, pitch = b.general("row"), b.general("there"), b.general("pitch")
+        for number in range(self.transform.image_rows):
+            rows.append(b.vector(f"row{number}"))
+            b.emit("mov", row, w.slot(f"row{number}"))
+            if mask is None:
+                b.emit("load", rows[-1], b.at(row, index=at))
+            else:
+                b.emit("load_masked", rows[-1], b.at(row, index=at), mask)
+        b.emit("mov", pitch, w.field("strip_row"))
+        b.emit("mov", there, here)
+        for number, value in enumerate(forward(b, self.transform, rows)):
+            if number:
+                b.emit("add", there, pitch)
+            if mask is None:
+                b.emit("store", b.at(there), value)
+            else:
+                b.emit("store_masked", b.at(there), value, mask)
+
+
+def store_transformed(w: Workspace, tile: DenseTile, acc: dict[tuple[int, int], Variable]) -> None:
+    """The products [pixel * products + product, 0] become results, with their biases, and go where they
+    belong: those of the output rows that the band has. Their sum is watched: finite only if all are."""
+    b, r, t, pixels = w.b, w.r, tile.transform, len(tile.spans)
+    assert t is not None
+    b.emit("mov", r.walk, w.slot("weights"))
+    results, total = {}, None
+    for pixel in range(pixels):
+        products = [acc[pixel * t.products + product, 0] for product in range(t.products)]
+        for row, value in enumerate(inverse(b, t, products)):
+            results[row, pixel] = value
+            if total is None:
+                total = b.vector("total")
+                b.emit("move", total, value)
+            else:
+                b.emit("add", total, total, value)
+    assert total is not None
+    b.emit("mul", total, total, b.constant(0.0))
+    b.emit("add", total, total, watched(w))
+    b.emit("store", watched(w), total)
+    for value in results.values():
+        b.emit("add", value, value, b.at(r.walk))
+    by_row = {key: results[key] for key in sorted(results)}
+    ordered, memory = activated(w, tile.epilogue, by_row)
+    store = ResultStore(w, tile, memory)
+    rows, pitch, here = b.general("rows"), b.general("y_pitch"), b.general("here")
+    done = b.fresh_label("rows_stored")
+    b.emit("mov", rows, w.slot("height"))
+    b.emit("sub", rows, b.at(r.near, SpanEntry.row.offset))
+    b.emit("mov", pitch, w.field("y_pixel"))
+    b.emit("mov", r.out, w.slot("target"))
+    b.emit("add", r.out, b.at(r.near, SpanEntry.y.offset))
+    for row in range(t.outputs):
+        if row:
+            b.emit("cmp", rows, row)
+            b.emit("jump_less_equal", done)
+            b.emit("add", r.out, w.slot("y_row"))
+        b.emit("mov", here, r.out)
+        for pixel in range(pixels):
+            if pixel:
+                b.emit("add", here, pitch)
+            store(b.at(here), ordered, (row, pixel), masked=tile.masked)
+    b.label(done)
