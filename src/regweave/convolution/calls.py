@@ -21,7 +21,7 @@ from regweave.cascades.arrays import address_of, aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
-from regweave.convolution.choice import FORMS, transforms
+from regweave.convolution.choice import FORMS, combines
 from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
 from regweave.convolution.strips import untransformed
@@ -162,7 +162,7 @@ class Conv2d:
 
         strides = x_strides or _dense_strides(c.image_shape), y_strides or _dense_strides(c.out_shape)
 
-        form = self.form if finite or not transforms(c) else untransformed(c)
+        form = self.form if finite or not combines(c) else untransformed(c)
         native, packed = self._prepare(c, *strides, False, False, form, machine)
         return DenseConvolution(native, packed, c.out_shape)
 
@@ -289,7 +289,7 @@ class Conv2d:
             clash=any(lines_clash(x_strides[1] * apart) for apart in range(1, min(c.group_channels, _CLOSE))),
         )
         tile = choice.tile
-        order = (choice.tiles, tile.by_column, tile.separable, tile.transform)
+        order = (choice.tiles, tile.by_column, tile.separable, tile.combined)
         packed = self._packed.get(order)
         if packed is None:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)

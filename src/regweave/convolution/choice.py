@@ -137,9 +137,14 @@ def choose(
     separable = separable and form == "none" and c.horizontal.stride == 1
     shape = None
     if dense:
+        from regweave.convolution.pairing import paired_tile
         from regweave.convolution.rolled import rolled_choice, rolled_tile
 
+        paired = None
+        if direct and asked is None and not separable:
+            paired = paired_tile(c, machine, epilogue, late=late and stream)
         rolled = rolled_tile(c, machine, epilogue, separable=separable, clash=clash) if direct else None
+        rolled = paired or rolled
         if rolled:
             edges = _edges(c, machine)
             return rolled_choice(
@@ -289,6 +294,12 @@ def _in_place(c: Convolution, machine: VectorMachine, form: str) -> tuple[int, .
     if step > (1 if narrow else 2) or max(planes) >= step:
         return ()
     return planes
+
+
+def combines(c: Convolution) -> bool:
+    """Whether `choose` may take a form that combines rows, which carries what is not finite to others."""
+    alone = c.group_filters == c.group_channels == 1
+    return transforms(c) or (alone and c.vertical.stride == c.horizontal.stride == 1)
 
 
 def transforms(c: Convolution) -> bool:

@@ -99,7 +99,7 @@ class DenseConvolution:
     @property
     def flag_bytes(self) -> int:
         """Bytes of each part's flags, 0 where it leaves none."""
-        return self.native.flag_bytes if self.native.choice.tile.transform is not None else 0
+        return self.native.flag_bytes if self.native.choice.tile.combined is not None else 0
 
 
 class NativeConvolution:
@@ -121,7 +121,8 @@ class NativeConvolution:
         lines = lines_of(c, choice.band_rows)
         read_lines = strip_lines(c, choice.form, choice.band_rows)
         transform = choice.tile.transform
-        rows = c.vertical.kernel if transform is None else transform.products
+        combined = choice.tile.combined
+        rows = c.vertical.kernel if combined is None else combined.products
         taps = c.group_channels * rows * c.horizontal.kernel
         if choice.tile.separable:
             taps = choice.tile.held_weights
@@ -202,6 +203,6 @@ class NativeConvolution:
             arguments.flags = flags.ctypes.data
         arguments.x, arguments.y, arguments.packed = x, y, address_of(packed)
         run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)
-        finite = self.choice.tile.transform is None or not np.isnan(flags).any()
+        finite = self.choice.tile.combined is None or not np.isnan(flags).any()
         self._free.append((arguments, scratch, flags))
         return bool(finite)

@@ -104,8 +104,8 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
 
 def _work(choice: Choice) -> float:
     """Products done for each product of the convolution."""
-    transform = choice.tile.transform
-    return 1.0 if transform is None else transform.products / (transform.outputs * transform.taps)
+    by = choice.tile.combined
+    return 1.0 if by is None else by.products / (by.outputs * by.taps)
 
 
 def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
@@ -113,7 +113,12 @@ def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
     if tile.transform is not None:
         t = tile.transform
         notes.append(f"{t.products} transformed rows give {t.outputs} rows of results: fewer products")
-    if tile.rolling:
+    if tile.paired and tile.combined is not None:
+        done, plain = tile.combined.products, 2 * tile.kernel_rows
+        notes.append(
+            f"two rows of results at a time: {done} products for each kernel column instead of {plain}"
+        )
+    elif tile.rolling:
         notes.append("bands are gone through from top to bottom; every image row is read once")
     elif tile.direct:
         missing = "; strips only at its upper and lower border" if tile.filled else ""

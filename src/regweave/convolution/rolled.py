@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from regweave.convolution.choice import Choice, part_sizes
 from regweave.convolution.strips import plane_elements, strip_limit
-from regweave.kernels.convolution import ConvTile, rolling_bytes
+from regweave.kernels.convolution import ConvTile, paired_bytes, rolling_bytes
 from regweave.kernels.epilogue import Epilogue
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
@@ -101,11 +101,15 @@ def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, thread
     bands = -(-2 * threads // units) if threads > 1 else 1
     if rows < bands * _LONG_BAND:
         bands = min(-(-threads // units), max(1, rows // _LEAST_BAND))
-    return Choice("none", tile, tile.outputs * (c.group_filters // tile.outputs[0]), strip, -(-rows // bands))
+    step = 2 if tile.paired else 1
+    band = -(-rows // (bands * step)) * step
+    return Choice("none", tile, tile.outputs * (c.group_filters // tile.outputs[0]), strip, band)
 
 
 def band_bytes(c: Convolution, machine: VectorMachine, columns: int, tile: ConvTile) -> int:
     """Bytes of memory for a strip of that many columns."""
     results = 4 * -(-columns // machine.lanes) * machine.lanes
     row = 4 * plane_elements(c, machine, "none", columns)
+    if tile.paired:
+        return paired_bytes(row)
     return rolling_bytes(tile, row, results, machine.vector_bytes)

@@ -90,9 +90,10 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
     filters, deep = c.group_filters, c.group_channels
     rows, columns = c.vertical.kernel, c.horizontal.kernel
     by_tap = weights.reshape(c.groups, filters, deep, rows, columns)
-    if choice.tile.transform is not None:
-        by_tap = np.einsum("pr,gfdrc->gfdpc", choice.tile.transform.filter, by_tap)
-        rows = choice.tile.rows
+    combined = choice.tile.combined
+    if combined is not None:
+        by_tap = np.einsum("pr,gfdrc->gfdpc", combined.filter, by_tap)
+        rows = combined.products
     if choice.tile.by_column:
         by_tap = by_tap.swapaxes(3, 4)
     flat = by_tap.reshape(c.groups, filters, deep * rows * columns)
@@ -234,9 +235,12 @@ def _blocks(
     reads = _reads(c, choice, lanes) if tile.direct else ()
     image = [range(axis.before - read, axis.before - read + axis.size) for read in reads]
     blocks, places, masks, at = [], [], [], outputs.start
-    for vectors in choice.strip_blocks(len(outputs), lanes):
+    sizes = choice.strip_blocks(len(outputs), lanes)
+    if tile.paired:  # what the first vector goes on with
+        sizes, at = (1, *sizes), at - lanes
+    for vectors in sizes:
         stop = min(outputs.stop, at + vectors * lanes)
-        valid = range(at, stop)
+        valid = range(max(at, outputs.start), stop)
         first, last = at * step, (at + (vectors - 1) * lanes) * step + lanes
         edge = len(valid) < vectors * lanes or any(r.start > first or last > r.stop for r in image)
         half = at + vectors * lanes - stop >= lanes // 2

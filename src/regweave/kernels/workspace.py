@@ -114,6 +114,14 @@ class Workspace:
         self.b.emit("add", value, by)
         self.b.emit("mov", self.slot(name), value)
 
+    def count_down(self, name: str, by: int, again: str, jump: str) -> None:
+        """slot -= by, then to `again` if `jump` says so."""
+        value = self.b.general("value")
+        self.b.emit("mov", value, self.slot(name))
+        self.b.emit("sub", value, by)
+        self.b.emit("mov", self.slot(name), value)
+        self.b.emit(jump, again)
+
     def call(self, routine: Routine) -> None:
         """Call a routine, which is written later if it is new."""
         if routine not in self._routines:

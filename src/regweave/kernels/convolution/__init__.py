@@ -15,7 +15,9 @@ if TYPE_CHECKING:
         TileEntry,
     )
     from regweave.kernels.convolution.kernel import conv_kernel
+    from regweave.kernels.convolution.paired import paired_bytes
     from regweave.kernels.convolution.rolling import rolling_bytes
+    from regweave.kernels.convolution.rowpairs import Pairs, pairs
     from regweave.kernels.convolution.tile import ConvTile
     from regweave.kernels.convolution.transforms import Transform, transform
 
@@ -23,11 +25,14 @@ __all__ = [
     "BlockEntry",
     "ConvArguments",
     "ConvTile",
+    "Pairs",
     "PlaneEntry",
     "StripEntry",
     "TileEntry",
     "Transform",
     "conv_kernel",
+    "paired_bytes",
+    "pairs",
     "rolling_bytes",
     "transform",
 ]
@@ -36,7 +41,9 @@ __getattr__ = lazy_names(
     __name__,
     arguments=("BlockEntry", "ConvArguments", "PlaneEntry", "StripEntry", "TileEntry"),
     kernel=("conv_kernel",),
+    paired=("paired_bytes",),
     rolling=("rolling_bytes",),
+    rowpairs=("Pairs", "pairs"),
     tile=("ConvTile",),
     transforms=("Transform", "transform"),
 )

@@ -20,6 +20,7 @@ from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.filling import FillInPlace
 from regweave.kernels.convolution.folding import FillFolded
 from regweave.kernels.convolution.overlap import begin_rows, end_rows, whole_steps
+from regweave.kernels.convolution.paired import PairedBand
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.results import row_masks
 from regweave.kernels.convolution.rolling import RollingBand, open_rolling
@@ -78,7 +79,7 @@ class _Driver:
         w.advance_slot("unit", 1)
         b.emit("jump", unit)
         b.label(done)
-        if self.tile.transform is not None:
+        if self.tile.combined is not None:
             self._tell()
         return w.finish()
 
@@ -101,10 +102,11 @@ class _Driver:
         b.emit("add", value, w.field("scratch", args=args))
         b.emit("mov", w.slot("strip"), value)
         if self.tile.rolling:
-            open_rolling(w)
+            open_rolling(w, 2 if self.tile.paired else 1)
         if self.tile.transform is not None:
             b.emit("add", value, w.field("stage_offset", args=args))
             b.emit("mov", w.slot("stage"), value)
+        if self.tile.combined is not None:
             nothing = b.vector("nothing")
             b.emit("zero", nothing)
             b.emit("store", watched(w), nothing)
@@ -131,6 +133,9 @@ class _Driver:
         b.emit("imul", row, w.field("band_rows", args=args))
         b.emit("mov", value, w.field("out_rows", args=args))
         b.emit("sub", value, w.field("band_rows", args=args))
+        if self.tile.paired:  # the first row of a pair is an even one, whichever band it is in
+            b.emit("inc", value)
+            b.emit("and", value, -2)
         if self.tile.overlaps:
             b.emit("mov", out, row)
         b.emit("min", row, value)
@@ -288,7 +293,7 @@ class _Driver:
             b.emit("jump", finished)
             b.label(other)
         if self.tile.rolling:
-            w.call(RollingBand(self.tile))
+            w.call(PairedBand(self.tile) if self.tile.paired else RollingBand(self.tile))
         else:
             self._rows(self.tile.outputs[-1])
         b.label(finished)

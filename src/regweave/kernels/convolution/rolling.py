@@ -46,13 +46,14 @@ def rolling_bytes(tile: ConvTile, strip_row: int, results_row: int, vector_bytes
     return 2 * strip_row + sums + copy_bytes(tile, vector_bytes)
 
 
-def open_rolling(w: Workspace) -> None:
-    """The row of zeros, at slot `strip`."""
+def open_rolling(w: Workspace, rows: int) -> None:
+    """The row of zeros, at slot `strip`, as long as so many rows."""
     b, zero, here, end = w.b, w.b.vector("zero"), w.b.general("here"), w.b.general("end")
     b.emit("zero", zero)
     b.emit("mov", here, w.slot("strip"))
     b.emit("mov", end, here)
-    b.emit("add", end, w.field("strip_row"))
+    for _ in range(rows):
+        b.emit("add", end, w.field("strip_row"))
     zeros(w, zero, here, end)
 
 

@@ -17,6 +17,7 @@ are its products, each of which has a transformed row and a column of weights of
 from __future__ import annotations
 
 from regweave.errors import InputError
+from regweave.kernels.convolution.rowpairs import Pairs, column_groups, pairs
 from regweave.kernels.convolution.transforms import Transform
 from regweave.operators import Elementwise
 from regweave.values import frozen
@@ -36,13 +37,14 @@ class ConvTile:
     elements from what a result reads to what the next one reads, 1 or 2; the first `missing[0]` and the last
     `missing[1]` image rows of a tile may not exist; `far_weights` weights are left in memory; `rolling`:
     bands are gone through from top to bottom, `rows` image rows of `channels` channels at a time (see
-    rolling), by way of copies of `copied` vectors of each where that is not 0 (see copies). `stream`: results
-    pass the caches; `lagging`: and are stored some blocks late (see lagging). `halves`: there are blocks
-    whose last vector is at most half full, and instructions for half vectors. `dense`: results of a row lie
-    side by side. `epilogue` follows the bias. `in_place`: strips are filled from the image's own rows, whose
-    elements lie side by side: of each plane the place within a step, of `in_place_step` elements; none: by
-    way of tables. `image_pieces`, `result_pieces`: of folded maps, whose strips have several bands of rows
-    side by side, the pieces of a vector.
+    rolling), by way of copies of `copied` vectors of each where that is not 0 (see copies); `paired`: two
+    rows of results at a time (see paired). `stream`: results pass the caches; `lagging`: and are stored some
+    blocks late (see lagging). `halves`: there are blocks whose last vector is at most half full, and
+    instructions for half vectors. `dense`: results of a row lie side by side. `epilogue` follows the bias.
+    `in_place`: strips are filled from the image's own rows, whose elements lie side by side: of each plane
+    the place within a step, of `in_place_step` elements; none: by way of tables. `image_pieces`,
+    `result_pieces`: of folded maps, whose strips have several bands of rows side by side, the pieces of a
+    vector.
     """
 
     outputs: tuple[int, ...]
@@ -63,6 +65,7 @@ class ConvTile:
     rolling: bool = False
     channels: int = 1
     copied: int = 0
+    paired: bool = False
     lagging: bool = False
     halves: bool = False
     dense: bool = True
@@ -110,6 +113,11 @@ class ConvTile:
             raise InputError("scattered results cannot pass the caches", where="stream", expected="False")
 
     @property
+    def combined(self) -> Transform | Pairs | None:
+        """What combines image rows before they are multiplied: what is not finite then spreads."""
+        return pairs(self.kernel_rows) if self.paired else self.transform
+
+    @property
     def filled(self) -> bool:
         """Whether strips are filled, if only where rows of the image are missing."""
         return not (self.direct and self.kernel_columns)
@@ -146,6 +154,8 @@ class ConvTile:
         """What the first vector of a direct tile with columns reads of an image row: numbers of first
         elements, from where the first column reads. Every `row_step`-th element is wanted: columns one apart
         share two vectors, of which one takes the even elements and the other the odd ones."""
+        if self.paired:
+            return tuple(group[-1] for group in column_groups(self.kernel_columns))
         columns = range(0, self.kernel_columns * (self.column_bytes // 4), self.column_bytes // 4)
         if self.row_step == 1:
             return tuple(columns)

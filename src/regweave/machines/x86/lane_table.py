@@ -64,6 +64,10 @@ def permute(index: Lanes, a: Lanes) -> Lanes:
     return a[index.view(np.uint32) % a.size]
 
 
+def slide(a: Lanes, b: Lanes, number: int) -> Lanes:
+    return np.concatenate([b, a])[number % a.size :][: a.size]
+
+
 def pick(a: Lanes, index: Lanes, b: Lanes) -> Lanes:
     return np.concatenate([a, b])[index.view(np.uint32) % (2 * a.size)]
 
@@ -124,6 +128,9 @@ def lane_table(wide: bool) -> tuple[Instruction, ...]:
     return (
         *shared,
         immediate("shuffle_quarters", "vshuff32x4", shuffle_quarters, 3, "d = two quarters of a, two of b"),
+        immediate(
+            "slide", "valignd", slide, 3, "d = the lanes of b from the number on, then the first ones of a"
+        ),
         by_index("pick", "vpermt2ps", pick, "d = any lanes of a and b"),
         by_index("pick_halves", "vpermt2w", pick_halves, "d = any 16-bit halves of lanes of a and b"),
         by_index("pick_bytes", "vpermt2b", pick_bytes, "d = any bytes of a and b (AVX-512 VBMI)"),
