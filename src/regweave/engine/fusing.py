@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import onnx
@@ -79,8 +80,10 @@ def fuse(
     with Workshop(read.folder) as shop:
         say("running the model in onnxruntime")
         baseline = shop.open(read.proto, threads=count, optimise=True)
-        expected = _first_run(baseline, feeds, read)
-        if why_not is not None or target is None:
+        feeds, expected = _first_run(baseline, feeds, read)
+        if expected is None:
+            why_not = "the model runs neither with whole numbers of 0 nor of 1: nothing can be measured"
+        if why_not is not None or target is None or expected is None:
             fates = [Judgement(p, False, why_not or "") for p in chains]
             report = make_report(read, count, fates, refused, None, None, gpu)
             return Fused(ports_of(read), report, {}, baseline)
@@ -111,11 +114,19 @@ def _checked_threads(threads: int | None) -> int:
     return count
 
 
-def _first_run(session: NativeSession, feeds: Mapping[str, Any], read: Model) -> list[Any]:
-    """What onnxruntime makes of the model; InputError where it cannot run it with the sizes given."""
+def _first_run(
+    session: NativeSession, feeds: Mapping[str, Any], read: Model
+) -> tuple[Mapping[str, Any], list[Any] | None]:
+    """Inputs that the model runs with, and what onnxruntime makes of them; InputError where it cannot run it
+    with the sizes given. None where it may be for whole numbers that nobody can guess."""
     try:
-        return session.run(None, feeds)
+        return feeds, session.run(None, feeds)
     except DeviceError as error:
+        if any(array.dtype.kind in "iu" for array in feeds.values()):
+            with suppress(DeviceError):
+                ones = sample_inputs(read, whole=1)
+                return ones, session.run(None, ones)
+            return feeds, None
         if not read.dims:
             raise
         sizes = ", ".join(f"{name}={size}" for name, size in read.dims.items())

@@ -1,8 +1,9 @@
 """Inputs to try a model on: what decisions are measured with and results are verified with.
 
-Floats are drawn from a normal distribution, whole numbers are zero (a valid index into anything), all from a
-fixed seed. Sizes are those given for the dynamic dimensions. A batch dimension (the first one of an input)
-that nobody gave counts as 1; any other must be given, because a plan for a wrong size is worth nothing.
+Floats are drawn from a normal distribution, whole numbers are zero (a valid index into anything) or, if the
+model does not run with that, one (a valid size of anything), all from a fixed seed. Sizes are those given for
+the dynamic dimensions. A batch dimension (the first one of an input) that nobody gave counts as 1; any other
+must be given, because a plan for a wrong size is worth nothing.
 """
 
 from __future__ import annotations
@@ -53,15 +54,15 @@ def _batches(model: Model) -> list[str]:
     return [name for name in model.unresolved if name in first - other]
 
 
-def sample_inputs(model: Model, seed: int = 0) -> dict[str, np.ndarray]:
-    """An array for every input.
+def sample_inputs(model: Model, seed: int = 0, whole: int = 0) -> dict[str, np.ndarray]:
+    """An array for every input; whole numbers are `whole`.
 
     Errors: UnsupportedError for inputs that are no tensors of numbers, InputError for sizes that this
     machine's memory cannot hold.
     """
     _check_memory(model)
     random = np.random.default_rng(seed)
-    return {name: _sample(model, name, random) for name in model.inputs}
+    return {name: _sample(model, name, random, whole) for name in model.inputs}
 
 
 def _check_memory(model: Model) -> None:
@@ -90,7 +91,7 @@ def _item_bytes(model: Model, name: str) -> int:
     return 4 if code is None else helper.tensor_dtype_to_np_dtype(code).itemsize
 
 
-def _sample(model: Model, name: str, random: np.random.Generator) -> np.ndarray:
+def _sample(model: Model, name: str, random: np.random.Generator, whole: int) -> np.ndarray:
     shape = model.shapes.get(name)
     code = model.types.get(name)
     if shape is None or code is None or any(size is None for size in shape):
@@ -105,4 +106,4 @@ def _sample(model: Model, name: str, random: np.random.Generator) -> np.ndarray:
         return random.standard_normal(sizes).astype(dtype)
     if dtype == np.dtype(object):
         return np.full(sizes, "", dtype)
-    return np.zeros(sizes, dtype)
+    return np.full(sizes, whole, dtype)

