@@ -8,10 +8,12 @@ from regweave.benchmarks import (
     CASCADES,
     CONVOLUTIONS,
     IMAGES,
+    LAYERS,
     PRODUCTS,
     CascadeCase,
     ImageCase,
     ProductCase,
+    channels_last_cases,
     compare,
     model_convolutions,
     same_size_case,
@@ -132,3 +134,13 @@ def test_the_sum_of_a_models_convolutions_counts_each_as_often_as_it_is_done():
     other = {"ours_ms": 1.0, "peers": {"torch": 6.0}, "times": 1}
     assert summed([one, other]) == {"ours_ms": 9.0, "peers": {"torch": 18.0}, "ratio_best_peer": 2.0}
     assert summed([])["ratio_best_peer"] is None
+
+
+def test_layers_and_images_of_several_channels_have_a_layout():
+    cases = channels_last_cases()
+    assert {case.layout for case in cases} == {"nhwc"}
+    assert all(case.convolution.channels > 1 for case in cases)
+    names = [case.name for case in cases]
+    assert len(set(names)) == len(names)
+    assert "3x3 128->128 56x56, 128 groups, nhwc" in names
+    assert {layer.convolution for layer in LAYERS} <= {case.convolution for case in cases}

@@ -15,8 +15,9 @@ from regweave.benchmarks.cases import cascade_data, product_data, relative_error
 
 # torch.compile builds C++ for many seconds: the slow run measures it
 CONVOLVE = ("onnxruntime", "torch", "torch.channels_last", "openvino")
+NO_PRODUCTS = ("torch.channels_last", "regweave.nchw")
 ONE_PLANE = ("opencv", "opencv.separable")
-QUICK = [name for name in PEER_CLASSES if name not in ("torch.compile", "torch.channels_last", *ONE_PLANE)]
+QUICK = [name for name in PEER_CLASSES if name not in ("torch.compile", *NO_PRODUCTS, *ONE_PLANE)]
 
 
 def peer_or_skip(name):

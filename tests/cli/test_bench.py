@@ -1,6 +1,7 @@
 """`regweave bench`: one document, talk on stderr, small cases in place of the real ones."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -40,6 +41,18 @@ def test_the_table_and_a_missing_library(capfd, monkeypatch):
     assert "without torch: regweave.benchmarks.no_such_module is not installed" in streams.err
 
 
+def test_channels_last_beside_planes(capfd, monkeypatch):
+    case = benchmarks.same_size_case(8, 16, 3, 12, 14)
+    monkeypatch.setattr(benchmarks, "channels_last_cases", lambda: (replace(case, layout="nhwc"),))
+    words = ["--layout", "nhwc", "--rounds", "1", "--peer", "onnxruntime", "--peer", "regweave.nchw"]
+    assert main(["bench", "conv", *words, "--json"]) == 0
+    (found,) = json.loads(capfd.readouterr().out)["cases"]
+    assert found["name"] == "3x3 8->16 12x14, nhwc"
+    assert set(found["relative_errors"]) == {"regweave", "onnxruntime", "regweave.nchw"}
+    # ours on planes has its turn, but is no peer
+    assert found["ratio_best_peer"] == found["peers"]["onnxruntime"] / found["ours_ms"]
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -50,6 +63,8 @@ def test_the_table_and_a_missing_library(capfd, monkeypatch):
         (["models", "--case", "PP-OCRv6_rec_smal"], "PP-OCRv6_rec_small"),
         (["models", "--peer", "numpy"], "--peer"),
         (["models", "--threads", "-1"], "--threads"),
+        (["gemm", "--layout", "nhwc"], "--layout"),
+        (["conv", "--opencl", "--layout", "nhwc"], "--layout"),
     ],
 )
 def test_bad_input(words, complaint, capfd):

@@ -8,7 +8,9 @@ from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCa
 from regweave.benchmarks.comparison import compare, summed
 from regweave.benchmarks.convolution_cases import (
     CONVOLUTIONS,
+    LAYERS,
     ConvolutionCase,
+    channels_last_cases,
     model_convolutions,
     same_size_case,
 )
@@ -25,6 +27,7 @@ __all__ = [
     "CASCADES",
     "CONVOLUTIONS",
     "IMAGES",
+    "LAYERS",
     "MODELS",
     "OPENCL_PEERS",
     "PEER_CLASSES",
@@ -36,6 +39,7 @@ __all__ = [
     "ImageCase",
     "MissingPeerError",
     "ProductCase",
+    "channels_last_cases",
     "compare",
     "compare_models",
     "compare_rearrangements",

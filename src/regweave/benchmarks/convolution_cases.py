@@ -1,4 +1,5 @@
-"""Convolutions that are measured: seven that people have, those of a model; their data, a float64 reference.
+"""Convolutions that are measured: seven that people have, layers of networks, those of a model; their data,
+a float64 reference.
 
     >>> CONVOLUTIONS[4].name, CONVOLUTIONS[4].flops
     ('5x5 1->1 4096x4096', 838860800)
@@ -12,7 +13,7 @@ may take one after the other, and no other library is told.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +32,7 @@ class ConvolutionCase:
     """y = x * w without bias, which a model does `times` times.
 
     `separable`: each kernel of w is a column times a row. `dtype` f16: image and result are stored so.
+    `layout` nhwc: ours reads and writes images whose channels lie side by side.
     """
 
     kind: ClassVar[str] = "convolution"
@@ -39,6 +41,7 @@ class ConvolutionCase:
     times: int = 1
     separable: bool = False
     dtype: str = "f32"
+    layout: str = "nchw"
 
     @property
     def name(self) -> str:
@@ -53,6 +56,7 @@ class ConvolutionCase:
         if any(pads != (axis.kernel // 2,) * 2 for axis, pads in zip(c.axes, _ends(c), strict=True)):
             words.append("padding " + " ".join(map(str, c.pads)))
         words += ["column times row"] * self.separable + [self.dtype] * (self.dtype != "f32")
+        words += [self.layout] * (self.layout != "nchw")
         return ", ".join(words)
 
     @property
@@ -120,10 +124,11 @@ def same_size_case(
     stride: int = 1,
     *,
     separable: bool = False,
+    groups: int = 1,
 ) -> ConvolutionCase:
     """One image, a square kernel of odd size, and as much padding as keeps the size at stride 1."""
-    image, weights = (1, channels, height, width), (filters, channels, kernel, kernel)
-    c = convolution_of(image, weights, strides=stride, padding=kernel // 2)
+    image, weights = (1, channels, height, width), (filters, channels // groups, kernel, kernel)
+    c = convolution_of(image, weights, strides=stride, padding=kernel // 2, groups=groups)
     return ConvolutionCase(c, separable=separable)
 
 
@@ -162,3 +167,29 @@ CONVOLUTIONS = (
     same_size_case(32, 32, 3, 512, 512),
     same_size_case(1, 1, 5, 4096, 4096, separable=True),
 )
+
+#: Layers of networks for photographs: depthwise ones, products of pixels, squares at every size of map.
+LAYERS = (
+    *(
+        same_size_case(c, c, 3, s, s, groups=c)
+        for c, s in ((32, 112), (128, 56), (256, 28), (512, 14), (1024, 7))
+    ),
+    same_size_case(128, 128, 3, 56, 56, stride=2, groups=128),
+    same_size_case(480, 480, 5, 14, 14, groups=480),
+    same_size_case(256, 64, 1, 56, 56),
+    same_size_case(64, 256, 1, 56, 56),
+    same_size_case(1024, 256, 1, 14, 14),
+    same_size_case(2048, 512, 1, 7, 7),
+    same_size_case(1024, 1000, 1, 1, 1),
+    same_size_case(256, 512, 1, 56, 56, stride=2),
+    *(same_size_case(c, c, 3, s, s) for c, s in ((64, 56), (128, 28), (256, 14), (512, 7))),
+    same_size_case(64, 128, 3, 56, 56, stride=2),
+    same_size_case(3, 32, 3, 224, 224, stride=2),
+)
+
+
+def channels_last_cases() -> tuple[ConvolutionCase, ...]:
+    """The layers, and what people have of several channels, as images whose channels lie side by side."""
+    several = (case for case in CONVOLUTIONS if case.convolution.channels > 1)
+    cases = {case.convolution: replace(case, layout="nhwc") for case in (*several, *LAYERS)}
+    return tuple(cases.values())

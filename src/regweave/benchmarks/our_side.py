@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
 from regweave.benchmarks.convolution_cases import ConvolutionData
 from regweave.benchmarks.image_cases import ImageData
-from regweave.benchmarks.peers import Runner
+from regweave.benchmarks.peers import Peer, Runner
+from regweave.cascades.arrays import aligned_bytes
 
 
 class OurSide:
@@ -32,7 +35,7 @@ class OurSide:
         """The convolution, into the first result: memory of the library's own, aligned as it likes it."""
         from regweave.convolution import Conv2d
 
-        c = data.case.convolution
+        c, layout = data.case.convolution, data.case.layout
         layer = Conv2d(
             data.weights,
             stride=c.strides,
@@ -40,9 +43,17 @@ class OurSide:
             dilation=c.dilations,
             groups=c.groups,
             threads=threads,
+            order=layout,
         )
-        out = layer(data.x)
-        return lambda: layer(data.x, out=out)
+        if layout == "nchw":
+            out = layer(data.x)
+            return lambda: layer(data.x, out=out)
+        pixels = np.moveaxis(data.x, 1, -1)
+        # at a cache line, as other libraries' own memory of this layout is
+        x = aligned_bytes(data.x.nbytes).view(data.x.dtype).reshape(pixels.shape)
+        x[...] = pixels
+        out = layer(x)
+        return lambda: np.moveaxis(layer(x, out=out), -1, 1)
 
     def image(self, data: ImageData, threads: int) -> Runner:
         """The colours."""
@@ -50,3 +61,14 @@ class OurSide:
 
         out = np.empty((*data.x.shape[:-1], data.case.results), data.x.dtype)
         return lambda: image_gemm(data.x, data.matrix, result="image", out=out, threads=threads).pixels
+
+
+class OurPlanes(Peer):
+    """Ours on planes of channels, beside ours on channels last."""
+
+    def convolution(self, data: ConvolutionData, threads: int) -> Runner:
+        """The same convolution; UnsupportedError where it is of planes anyway."""
+        if data.case.layout == "nchw":
+            raise self._lacks("convolutions of another layout")
+        planes = ConvolutionData(replace(data.case, layout="nchw"), data.x, data.weights)
+        return OurSide().convolution(planes, threads)

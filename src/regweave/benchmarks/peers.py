@@ -57,7 +57,8 @@ class Peer:
         return UnsupportedError(f"{type(self).__name__} has no {operations} that could be measured")
 
 
-# name -> module in this package that implements it, and the class in that module
+# name -> module in this package that implements it, and the class in that module; what begins with regweave
+# is ours in another layout, which has its turn but is no peer
 PEER_CLASSES = {
     "numpy": ("numpy_peer", "NumpyPeer"),
     "onnxruntime": ("onnxruntime_peer", "OnnxruntimePeer"),
@@ -67,6 +68,7 @@ PEER_CLASSES = {
     "openvino": ("openvino_peer", "OpenvinoPeer"),
     "opencv": ("opencv_peer", "OpencvPeer"),
     "opencv.separable": ("opencv_peer", "OpencvSeparablePeer"),
+    "regweave.nchw": ("our_side", "OurPlanes"),
 }
 
 # the same for kernels in OpenCL C, which are compared with ours on the same device

@@ -3,6 +3,7 @@
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
 $ regweave bench conv --model PP-OCRv6_det_small
+$ regweave bench conv --layout nhwc --peer torch.channels_last --peer regweave.nchw
 $ regweave bench conv --opencl --case '5x5 1->1 4096x4096'
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 $ regweave bench rearrange --case 'tf32 C -> A'
@@ -35,6 +36,7 @@ def bench_command(
     model: str | None = None,
     opencl: bool = False,
     sweep: bool = False,
+    layout: Literal["nchw", "nhwc"] = "nchw",
     json: bool = False,
 ) -> int:
     """Measure regweave and the libraries that are installed, in turns, and compare medians.
@@ -56,9 +58,9 @@ def bench_command(
     case:
         Only this case or model, as the table names it; may be given many times.
     peer:
-        Only this library: numpy, onnxruntime, torch, torch.compile, torch.channels_last, openvino, opencv or
-        opencv.separable, or with --opencl opencl.naive, opencl.padded or opencl.im2col; may be given many
-        times.
+        Only this library: numpy, onnxruntime, torch, torch.compile, torch.channels_last, openvino, opencv,
+        opencv.separable or regweave.nchw, or with --opencl opencl.naive, opencl.padded or opencl.im2col; may
+        be given many times.
     model:
         conv: the convolutions of this sample model, each once, and their sum as often as the model does them.
     opencl:
@@ -67,6 +69,9 @@ def bench_command(
     sweep:
         With --opencl: every form and tile against the one that the planner takes. Takes minutes a case, and
         can be interrupted: what was compiled is kept.
+    layout:
+        conv: with nhwc ours reads and writes images whose channels lie side by side, also in layers of
+        networks; regweave.nchw in the table is ours on planes of channels.
     json:
         Print the figures as one JSON document on stdout.
     """
@@ -76,12 +81,18 @@ def bench_command(
             where="--model",
             fix="say bench conv, or leave it out",
         )
+    if layout != "nchw" and (what != "conv" or opencl):
+        raise InputError(
+            "OpenCL kernels read planes of channels" if opencl else f"{what} has no layout of images",
+            where="--layout",
+            fix="say bench conv without --opencl, or leave it out",
+        )
     _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer, threads=threads)
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
         if sweep:
             from regweave.benchmarks import sweep_tiles
 
-            document = sweep_tiles(_chosen(_cases(what, model, opencl), case), rounds=rounds, say=say)
+            document = sweep_tiles(_chosen(_cases(what, model, opencl, layout), case), rounds=rounds, say=say)
         elif what == "rearrange":
             document = _rearrangements(case, peer, say=say)
         elif what == "planning":
@@ -91,7 +102,7 @@ def bench_command(
         elif what == "models":
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
-            cases = _cases(what, model, opencl)
+            cases = _cases(what, model, opencl, layout)
             settings = {"threads": threads, "rounds": rounds, "opencl": opencl, "say": say}
             document = _comparison(cases, case, peer, **settings)
             if model is not None:
@@ -124,17 +135,28 @@ def bench_command(
     return code
 
 
-def _cases(what: str, model: str | None, opencl: bool) -> Sequence[Any]:
-    from regweave.benchmarks import CASCADES, CONVOLUTIONS, IMAGES, MODELS, PRODUCTS, model_convolutions
+def _cases(what: str, model: str | None, opencl: bool, layout: str) -> Sequence[Any]:
+    from regweave.benchmarks import (
+        CASCADES,
+        CONVOLUTIONS,
+        IMAGES,
+        MODELS,
+        PRODUCTS,
+        channels_last_cases,
+        model_convolutions,
+    )
 
     if opencl and model is None:  # where nothing looks for a column times a row
         cases = [case for case in CONVOLUTIONS if not case.separable]
         return [*cases, *(replace(case, dtype="f16") for case in cases)]
+    if model is None and layout == "nhwc":
+        return channels_last_cases()
     if model is None:
         return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
     from regweave.benchmarks.models import sample_graph
 
-    return model_convolutions(sample_graph(_named(model, {name: name for name in MODELS}, "model")))
+    cases = model_convolutions(sample_graph(_named(model, {name: name for name in MODELS}, "model")))
+    return [replace(case, layout=layout) for case in cases]
 
 
 def _comparison(
