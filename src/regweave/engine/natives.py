@@ -31,6 +31,7 @@ from regweave.devices.onnxruntime import (
     SizedOperator,
     Step,
 )
+from regweave.engine.depthwise import can_run_depthwise, depthwise_operator
 from regweave.engine.preparing import convolution_layer
 from regweave.engine.regional import convolution_operator, region_operator
 from regweave.errors import UnsupportedError
@@ -81,10 +82,13 @@ class Natives:
     _by_eight: set[str] = field(default_factory=set)
 
     def can_block(self, piece: Piece) -> bool:
-        """Whether a piece has a blocked variant: images in, images of the same size out."""
-        if not self.block or self.block % self.machine.lanes or not piece.keeps_image:
+        """Whether a piece has a blocked variant: images in, images of the same size out; or a depthwise
+        convolution."""
+        if not self.block or self.block % self.machine.lanes:
             return False
-        if piece.kind in ("convolution", "region"):
+        if piece.kind == "convolution":
+            return self.block == self.machine.lanes and can_run_depthwise(piece, self.machine)
+        if not piece.keeps_image or piece.kind == "region":
             return False
         if piece.kind == "elementwise":
             return _is_flat(piece) or (piece.channel_axis == 1 and self.block == self.machine.lanes)
@@ -113,7 +117,11 @@ class Natives:
             return self._run(piece, blocked)
         if piece.kind == "region":
             return self._region(piece)
-        return self._convolution(piece) if piece.kind == "convolution" else self._chain(piece, blocked)
+        if piece.kind == "convolution":
+            if blocked:
+                return Native(*depthwise_operator(piece, self.machine, self.threads))
+            return self._convolution(piece)
+        return self._chain(piece, blocked)
 
     def _convolution(self, piece: Piece) -> Native:
         """On plain images; the tables of each size are made when onnxruntime first meets it."""

@@ -82,7 +82,7 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     if not x.size:
         return Check(Accuracy(0.0, 0.0), Accuracy(0.0, 0.0), True)
     if piece.window is not None or piece.region is not None:
-        return _check_rows(piece, natives, tensors)
+        return _check_rows(piece, natives, tensors, blocked)
     x = np.ascontiguousarray(x.T if piece.transposed else x, np.float32)
     extras = [np.ascontiguousarray(tensors[name], np.float32) for name in piece.extra_inputs]
     theirs = np.asarray(tensors[piece.output])
@@ -96,13 +96,13 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     return judged() if not check.passed and natives.by_eight(piece, blocked=blocked) else check
 
 
-def _check_rows(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray]) -> Check:
+def _check_rows(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray], blocked: bool) -> Check:
     """The same for a convolution or a region, on some rows of the result spread over it."""
     x, *extras = (
         np.ascontiguousarray(tensors[name], np.float32) for name in (piece.input, *piece.extra_inputs)
     )
     theirs = tensors[piece.output]
-    ours = _run(piece, natives, x, extras, theirs.shape, False)
+    ours = _run(piece, natives, x, extras, theirs.shape, blocked)
     batch, _, height, width = theirs.shape
     count = min(height, max(2, POSITIONS // (batch * width)))
     rows = -(-count // PLACES)

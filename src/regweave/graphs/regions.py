@@ -47,7 +47,7 @@ def find_regions(
     found: list[Piece] = []
     taken: set[Member] = set()
     for member in reversed(ground.members):
-        if isinstance(member.work, (Piece, PixelShuffle)) and member not in taken:
+        if isinstance(member.work, (Piece, PixelShuffle)) and member not in taken and ground.ends(member):
             region = ground.grown(member, taken)
             if region is not None and len(region.inputs) <= most_inputs:
                 taken.update(region.members)
@@ -124,7 +124,7 @@ class _Ground:
     def grown(self, end: Member, taken: set[Member]) -> Region | None:
         """The largest region that ends so.
 
-        None where it is no more than one piece, holds none that is wanted, or leaves more than they do.
+        None where it is no more than one piece, holds no product that is wanted, or leaves more than they do.
         """
         inside: set[Member] = {end}
         before: set[Member] = set()
@@ -139,7 +139,7 @@ class _Ground:
                         inside.add(maker)
         members = tuple(member for member in self.members if member in inside)
         wanted = [member for member in members if member.work in self.wanted]
-        if len(inside) < 2 or not wanted:
+        if len(inside) < 2 or not any(isinstance(m.work, Piece) and m.work.gemm_nodes for m in wanted):
             return None
         if self._bytes(end) > self._bytes(wanted[-1]):
             return None  # a larger image that leaves takes longer to convert than its maker gains
@@ -147,6 +147,16 @@ class _Ground:
         inputs = dict.fromkeys(name for member in members for name in member.inputs if name not in made)
         channels = [self.model.symbols[name][1] for name in inputs]
         return Region(members, tuple(inputs), end.output, tuple(map(_number, channels)))
+
+    def ends(self, member: Member) -> bool:
+        """Whether a region may end with a member: not where products or depthwise convolutions, which work on
+        blocks as well, make a larger image of a smaller one, since that takes longer to convert."""
+        size, maker = self._bytes(member), member
+        while _works_on_blocks(maker) and maker.images[0] in self.makers:
+            maker = self.makers[maker.images[0]]
+            if self._bytes(maker) != size:
+                return self._bytes(maker) > size
+        return True
 
     def _joins(self, maker: Member, reader: Member) -> bool:
         """Whether a region may grow over a member backwards."""
@@ -166,6 +176,13 @@ class _Ground:
         """Of what a member makes; 0 where that is not known."""
         shape = self.model.shapes.get(member.output) or (0,)
         return 4 * prod(size or 0 for size in shape)
+
+
+def _works_on_blocks(member: Member) -> bool:
+    work = member.work
+    if not isinstance(work, Piece):
+        return False
+    return bool(work.links) or (work.window is not None and work.window.shape[1] == 1)
 
 
 def _member(piece: Piece) -> Member:

@@ -252,6 +252,12 @@ def activate_all(math_: VectorMath[V], ops: Sequence[Elementwise], x: V, load: C
     return x
 
 
+def lookup_tables(ops: Sequence[Elementwise], entries: int) -> tuple[tuple[float, ...], ...]:
+    """The tables that an epilogue looks up on vectors of so many entries."""
+    segments = any(isinstance(op, Gelu) and op.form == "erf" for op in ops)
+    return GELU_SEGMENTS if segments and entries >= len(GELU_SEGMENTS[0]) else ()
+
+
 def operation_counts(ops: Sequence[Elementwise]) -> dict[str, int]:
     """How many operations of each kind an epilogue takes per vector; operand loads are not counted."""
     math_ = CountingMath()

@@ -10,7 +10,7 @@ of operators, however long, runs out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
@@ -22,14 +22,17 @@ _BIAS, _MANTISSA_BITS = 127, 23
 _ROUNDING = 1.5 * 2.0**_MANTISSA_BITS
 
 Value = Variable | Memory | float
+Table = tuple[float, ...]
 
 
 class BuilderMath:
     """Emits every operation into a builder; values are variables, memory operands, or floats for
     constants."""
 
-    def __init__(self, b: Builder, *, shared: int | None = None) -> None:
-        self.b = b
+    def __init__(
+        self, b: Builder, *, shared: int | None = None, tables: Mapping[Table, Variable] | None = None
+    ) -> None:
+        self.b, self._tables = b, tables or {}
         self._shared = len(b.machine.register_class("vector").registers) // 4 if shared is None else shared
         self._constants: dict[float, Variable] = {}
         self._reduces = "fraction" in b.machine.table
@@ -132,5 +135,14 @@ class BuilderMath:
 
     def lookup(self, table: Sequence[float], place: Variable) -> Variable:
         result = self.b.vector("entry")
-        self.b.emit("permute", result, place, self.b.constants(table))
+        self.b.emit("permute", result, place, self._tables.get(tuple(table)) or self.b.constants(table))
         return result
+
+
+def held_tables(b: Builder, tables: Iterable[Table]) -> dict[Table, Variable]:
+    """Tables in registers, for a loop over many vectors: from memory a lookup takes 1.5 cycles, not 1."""
+    held = {}
+    for table in tables:
+        held[table] = b.vector("table")
+        b.emit("load", held[table], b.constants(table))
+    return held

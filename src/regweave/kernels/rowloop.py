@@ -9,15 +9,17 @@ One body serves every vector of every tile size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.activations import activate_all
-from regweave.kernels.buildermath import BuilderMath, Value
+from regweave.kernels.activations import activate_all, lookup_tables
+from regweave.kernels.buildermath import BuilderMath, Table, Value, held_tables
 from regweave.kernels.epilogue import Columns, Epilogue, lane_mask, store_part
 from regweave.kernels.places import InBlocks, Strided
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
+
+Tables = Mapping[Table, Variable]
 
 
 @frozen
@@ -51,13 +53,14 @@ class RowLoop:
             masks[None] = lane_mask(w, w.slot("rest"))
         elif isinstance(self.place, Strided):
             masks |= {n: lane_mask(w, n) for n in set(self.columns.rest)}
+        tables = held_tables(b, lookup_tables(self.epilogue.ops, g.lanes))
         top = b.fresh_label("row")
         b.label(top)
         blocked = isinstance(self.place, InBlocks) or isinstance(self.extras, InBlocks)
         if blocked:
-            self._written_out_row(w, tile, starts, masks)
+            self._written_out_row(w, tile, starts, masks, tables)
         else:
-            self._looped_row(w, tile, offset, starts, masks)
+            self._looped_row(w, tile, offset, starts, masks, tables)
         b.emit(
             "add", r.out, 4 * self.place.block if isinstance(self.place, InBlocks) else w.slot("out_pitch")
         )
@@ -80,6 +83,7 @@ class RowLoop:
         offset: Variable,
         starts: Sequence[Variable],
         masks: dict[int | None, Variable],
+        tables: Tables,
     ) -> None:
         """One row, vectors side by side: a loop over the whole ones, then those that exist in part."""
         b, r, size = w.b, w.r, w.geometry.vector_bytes
@@ -91,7 +95,7 @@ class RowLoop:
         if self.columns.full != 0:
             top = b.fresh_label("vector")
             b.label(top)
-            result = self._vector(w, b.at(tile, index=offset), offset, starts, None)
+            result = self._vector(w, b.at(tile, index=offset), offset, starts, None, tables)
             b.emit("store_stream" if self.stream else "store", b.at(r.out, index=offset), result)
             b.emit("add", offset, size)
             end = w.slot("full_bytes") if self.columns.full is None else self.columns.full * size
@@ -102,17 +106,23 @@ class RowLoop:
             none = b.fresh_label("no_rest")
             b.emit("cmp", w.slot("rest"), 0)
             b.emit("jump_equal", none)
-            self._part(w, tile, offset, starts, masks[None])
+            self._part(w, tile, offset, starts, masks[None], tables)
             b.label(none)
         else:
             for count in self.columns.rest:
-                self._part(w, tile, offset, starts, masks[count])
+                self._part(w, tile, offset, starts, masks[count], tables)
                 b.emit("add", offset, size)
 
     def _part(
-        self, w: Workspace, tile: Variable, offset: Variable, starts: Sequence[Variable], mask: Variable
+        self,
+        w: Workspace,
+        tile: Variable,
+        offset: Variable,
+        starts: Sequence[Variable],
+        mask: Variable,
+        tables: Tables,
     ) -> None:
-        result = self._vector(w, w.b.at(tile, index=offset), offset, starts, mask)
+        result = self._vector(w, w.b.at(tile, index=offset), offset, starts, mask, tables)
         w.b.emit("store_masked", w.b.at(w.r.out, index=offset), result, mask)
 
     def _vector(
@@ -122,6 +132,7 @@ class RowLoop:
         offset: Variable,
         starts: Sequence[Variable],
         mask: Variable | None,
+        tables: Tables,
     ) -> Variable:
         """The epilogue on the vector at `offset` of a row."""
         b = w.b
@@ -136,10 +147,15 @@ class RowLoop:
 
         value = b.vector("value")
         b.emit("load", value, source)
-        return activate_all(BuilderMath(b), self.epilogue.ops, value, load)  # type: ignore[arg-type]
+        return activate_all(BuilderMath(b, tables=tables), self.epilogue.ops, value, load)  # type: ignore[arg-type]
 
     def _written_out_row(
-        self, w: Workspace, tile: Variable, starts: Sequence[Variable], masks: dict[int | None, Variable]
+        self,
+        w: Workspace,
+        tile: Variable,
+        starts: Sequence[Variable],
+        masks: dict[int | None, Variable],
+        tables: Tables,
     ) -> None:
         """One row where results or extra tensors lie in blocks: vector by vector."""
         b, g = w.b, w.geometry
@@ -160,7 +176,7 @@ class RowLoop:
 
             value = b.vector("value")
             b.emit("load", value, b.at(tile, j * g.vector_bytes))
-            result = activate_all(BuilderMath(b), self.epilogue.ops, value, load)  # type: ignore[arg-type]
+            result = activate_all(BuilderMath(b, tables=tables), self.epilogue.ops, value, load)  # type: ignore[arg-type]
             to = self.place.at(w, 0, j)
             if j < self.columns.full:
                 b.emit("store_stream" if self.stream else "store", to, result)
