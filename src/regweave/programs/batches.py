@@ -22,8 +22,21 @@ from regweave.programs.program import Step
 
 # accesses that may be made together
 _ACCESSES = frozenset({"shared_load", "shared_store"})
-# free of surroundings, although the interpreter knows them alone
-_PLAIN = frozenset({"word"})
+# free of surroundings but for a number of their own, so that the interpreter knows them alone
+_NUMBERED = frozenset({"word", "constant"})
+# how steps of each opcode are taken: with an effect in order, alone, with any numbers or with the same ones
+_KINDS = {
+    name: "effect"
+    if opcode.effect
+    else "numbered"
+    if name in _NUMBERED
+    else "alone"
+    if opcode.meaning is None
+    else "same"
+    for name, opcode in OPCODES.items()
+}
+# byte permutes for each selector from which they are taken by themselves
+_WORTH_PARTING = 8
 
 
 @dataclass
@@ -41,27 +54,40 @@ def find_batches(steps: Sequence[Step]) -> list[Batch]:
     effects: list[Batch] = []
     kind: object = None
     for number, step in enumerate(steps):
-        opcode = OPCODES[step.opcode]
+        name, operands, numbers, results, symbol = step
         level = 1
-        for operand in step.operands:
-            level = max(level, levels.get(operand.number, 0) + 1)
-        if opcode.effect:
-            mine = (step.opcode, step.symbol, step.numbers[0]) if step.opcode in _ACCESSES else number
+        for operand in operands:
+            above = levels.get(operand[0], 0)
+            if above >= level:
+                level = above + 1
+        how = _KINDS[name]
+        if how == "effect":
+            mine = (name, symbol, numbers[0]) if name in _ACCESSES else number
             last = effects[-1] if effects else None
-            if last is None or mine != kind or (step.results and level > last.level):
+            if last is None or mine != kind or (results and level > last.level):
                 level = level if last is None else max(level, last.level + 1)
                 effects.append(Batch(level))
             batch = effects[-1]
             kind, batch.level = mine, max(batch.level, level)
         else:
-            plain = opcode.meaning is not None or step.opcode in _PLAIN
-            numbers = () if step.opcode == "word" else step.numbers
-            key = (level, step.opcode, numbers) if plain else number
+            key = number if how == "alone" else (level, name) if how == "numbered" else (level, name, numbers)
             found = batches.get(key)
             if found is None:
                 found = batches[key] = Batch(level)
             batch = found
         batch.steps.append(step)
-        for result in step.results:
-            levels[result.number] = batch.level
-    return sorted([*batches.values(), *effects], key=lambda batch: batch.level)
+        for result in results:
+            levels[result[0]] = batch.level
+    pure = [part for batch in batches.values() for part in _by_selector(batch)]
+    return sorted([*pure, *effects], key=lambda batch: batch.level)
+
+
+def _by_selector(batch: Batch) -> list[Batch]:
+    """Byte permutes of one selector each, where there are few of them."""
+    if batch.steps[0].opcode != "byte_permute":
+        return [batch]
+    parts: dict[int, list[Step]] = {}
+    for step in batch.steps:
+        parts.setdefault(step.operands[2].number, []).append(step)
+    few = len(parts) <= len(batch.steps) // _WORTH_PARTING
+    return [Batch(batch.level, steps) for steps in parts.values()] if few else [batch]

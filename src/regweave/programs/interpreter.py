@@ -10,20 +10,25 @@ Several warps run in lockstep, but an access to shared memory that no barrier or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.programs.batches import Batch, find_batches
+from regweave.programs.batches import find_batches
 from regweave.programs.fragments import multiply
-from regweave.programs.memories import MATRIX_ROWS, ROW_BYTES, Access, MemoryState
+from regweave.programs.memories import MATRIX_ROWS, ROW_BYTES, Access, MemoryState, grain_of
 from regweave.programs.opcodes import OPCODES
+from regweave.programs.places import Column, Places, take
 from regweave.programs.program import Item, Loop, Program, Step, Value, When
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+# words of all steps that are held at once, about: more leave the caches
+_HELD_WORDS = 1 << 22
 
 
 def run_program(
@@ -41,143 +46,243 @@ def run_program(
     shared memory is appended to `accesses`. Raises InputError if `words` or a memory has another shape or
     type, VerificationError if the program misuses a memory.
     """
-    run = _Run(program, words, memories or {}, accesses, blocks)
-    run.items(program.steps, np.ones(run.threads, dtype=np.bool_))
-    results = [run.values[value.number] for value in program.results]
-    return np.stack(results, axis=1) if results else np.empty((run.threads, 0), dtype=np.uint32)
+    grid = blocks if isinstance(blocks, tuple) else (blocks, 1, 1)
+    count, threads = grid[0] * grid[1] * grid[2], program.lanes * program.warps
+    given = _checked(program, words, memories or {}, count * threads)
+    prepared = _Prepared(program)
+    # blocks without memories have nothing in common; what they do to memories is found out once for all
+    most = count if program.memories else max(_HELD_WORDS // (threads * len(program.steps) + 1), 1)
+    size = max(-(-count // -(-count // most)), 1) if count else 1
+    results = np.empty((count * threads, len(program.results)), dtype=np.uint32)
+    for first in range(0, count, size):
+        some = range(first, min(first + size, count))
+        part = slice(first * threads, some.stop * threads)
+        run = _Run(prepared, given[part], memories or {}, accesses, grid, some)
+        run.items(program.steps, np.ones(run.threads, dtype=np.bool_))
+        if program.results:
+            results[part] = run.rows(prepared.results).T
+    return results
+
+
+def _checked(
+    program: Program,
+    words: NDArray[np.uint32] | None,
+    memories: Mapping[str, NDArray[np.uint8]],
+    threads: int,
+) -> NDArray[np.uint32]:
+    """The words of all threads, if they and the memories are as the program wants them."""
+    shape = threads, program.source.words
+    given = np.empty((threads, 0), dtype=np.uint32) if words is None else words
+    if given.shape != shape or given.dtype != np.uint32:
+        raise InputError(
+            f"words of shape {given.shape} and type {given.dtype}",
+            where=program.name,
+            expected=f"{shape} of uint32",
+        )
+    for memory in program.memories:
+        held = memories.get(memory.name)
+        fits = held is not None and held.dtype == np.uint8 and held.shape[0] >= memory.bytes
+        if memory.space == "global" and not fits:
+            raise InputError(
+                f"memory {memory.name!r} is not given", where=program.name,
+                expected=f"at least {memory.bytes} bytes as uint8",
+            )  # fmt: skip
+    return given
+
+
+class _Ready(NamedTuple):
+    """Steps that are taken at once, where their operands are, and the tables of their results.
+
+    Nothing needs the tables `last` after them.
+    """
+
+    steps: list[Step]
+    columns: tuple[Column, ...]
+    tables: tuple[int, ...]
+    last: tuple[int, ...] = ()
+
+
+class _Prepared:
+    """What all runs of a program have in common."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.places = program, Places()
+        self.grains = {memory.name: grain_of(memory, program) for memory in program.memories}
+        self._sections: dict[int, list[Loop | When | list[Step]]] = {}
+        self._batches: dict[int, list[_Ready]] = {}
+
+    def sections(self, items: tuple[Item, ...]) -> list[Loop | When | list[Step]]:
+        """The items of a body, steps without structure together."""
+        found = self._sections.get(id(items))
+        if found is None:
+            found = self._sections[id(items)] = []
+            for item in items:
+                if not isinstance(item, Step):
+                    found.append(item)
+                elif found and isinstance(found[-1], list):
+                    found[-1].append(item)
+                else:
+                    found.append([item])
+        return found
+
+    def batches(self, steps: list[Step]) -> list[_Ready]:
+        """A section's steps in batches; values from outside must be known."""
+        if id(steps) not in self._batches:
+            found = [self._ready(batch.steps) for batch in find_batches(steps)]
+            # what other bodies need is not known here
+            alone = len(self.sections(self.program.steps)) == 1
+            self._batches[id(steps)] = self._with_last(found) if alone else found
+        return self._batches[id(steps)]
+
+    def _with_last(self, batches: list[_Ready]) -> list[_Ready]:
+        """The batches, each with the tables that it is the last to need: others take their room."""
+        needed = {table for _, table, _ in self.results.parts} if self.program.results else set[int]()
+        marked: list[_Ready] = []
+        for batch in reversed(batches):
+            used = {table for column in batch.columns for _, table, _ in column.parts}
+            used.update(batch.tables)
+            marked.append(batch._replace(last=tuple(used - needed)))
+            needed |= used
+        return marked[::-1]
+
+    @cached_property
+    def results(self) -> Column:
+        """Where the program's results are, once all else is known."""
+        return self.places.column(self.program.results)
+
+    def _ready(self, steps: list[Step]) -> _Ready:
+        columns = [*zip(*[step.operands for step in steps], strict=True)]
+        found: list[Column] = []
+        for number, column in enumerate(columns):
+            known = (at for at in range(number) if all(map(is_, column, columns[at])))
+            at = next(known, None)
+            found.append(self.places.column(column) if at is None else found[at])
+        defined = zip(*[step.results for step in steps], strict=True)
+        return _Ready(steps, tuple(found), tuple(self.places.define(values) for values in defined))
 
 
 class _Run:
+    """One run of some `blocks` of the grid."""
+
     def __init__(
         self,
-        program: Program,
-        words: NDArray[np.uint32] | None,
+        prepared: _Prepared,
+        words: NDArray[np.uint32],
         memories: Mapping[str, NDArray[np.uint8]],
         accesses: list[Access] | None,
-        grid: int | tuple[int, int, int],
+        grid: tuple[int, int, int],
+        blocks: range,
     ) -> None:
-        self.program, self.accesses = program, accesses
-        self.grid = grid if isinstance(grid, tuple) else (grid, 1, 1)
-        blocks = self.grid[0] * self.grid[1] * self.grid[2]
-        self.threads = program.lanes * program.warps * blocks
-        self.batches: dict[int, list[Batch]] = {}
-        shape = self.threads, program.source.words
-        self.words = np.empty((self.threads, 0), dtype=np.uint32) if words is None else words
-        if self.words.shape != shape or self.words.dtype != np.uint32:
-            raise InputError(
-                f"words of shape {self.words.shape} and type {self.words.dtype}",
-                where=program.name,
-                expected=f"{shape} of uint32",
-            )
-        for memory in program.memories:
-            given = memories.get(memory.name)
-            fits = given is not None and given.dtype == np.uint8 and given.shape[0] >= memory.bytes
-            if memory.space == "global" and not fits:
-                raise InputError(
-                    f"memory {memory.name!r} is not given", where=program.name,
-                    expected=f"at least {memory.bytes} bytes as uint8",
-                )  # fmt: skip
+        self.prepared, self.program, self.words = prepared, prepared.program, words
+        self.grid, self.blocks, self.accesses = grid, blocks, accesses
+        self.threads = len(words)
         self.memories = {
-            memory.name: MemoryState(memory, program, blocks, memories.get(memory.name))
-            for memory in program.memories
+            memory.name: MemoryState(
+                memory, self.program, len(blocks), memories.get(memory.name), prepared.grains[memory.name]
+            )
+            for memory in self.program.memories
         }
-        self.values: dict[int, Any] = {}
+        # rows of the values: `[rows, threads]`, or one word for all threads
+        self.tables: list[NDArray[Any] | None] = []
 
     def items(self, items: tuple[Item, ...], active: NDArray[np.bool_]) -> None:
-        for straight, group in groupby(items, key=lambda item: isinstance(item, Step)):
-            if straight:
-                self.steps([item for item in group if isinstance(item, Step)], active)
-                continue
-            for item in group:
-                if isinstance(item, When):
-                    self.items(item.body, active & self.values[item.predicate.number])
-                elif isinstance(item, Loop):
-                    self.loop(item, active)
+        for item in self.prepared.sections(items):
+            if isinstance(item, When):
+                self.items(item.body, active & self.value(item.predicate))
+            elif isinstance(item, Loop):
+                self.loop(item, active)
+            else:
+                self.steps(item, active)
 
     def loop(self, loop: Loop, active: NDArray[np.bool_]) -> None:
-        handed = [self.values[value.initial.number] for value in loop.carried]
+        handed = [self.value(value.initial) for value in loop.carried]
         for index in range(loop.count):
-            self.values[loop.index.number] = np.full(self.threads, index, dtype=np.uint32)
+            self.define([loop.index], np.full((1, 1), index, dtype=np.uint32))
             for value, words in zip(loop.carried, handed, strict=True):
-                self.values[value.inside.number] = words
+                self.define([value.inside], words[None])
             self.items(loop.body, active)
-            handed = [self.values[value.following.number] for value in loop.carried]
+            handed = [self.value(value.following) for value in loop.carried]
         for value, words in zip(loop.carried, handed, strict=True):
-            self.values[value.result.number] = words
+            self.define([value.result], words[None])
 
-    def steps(self, steps: Sequence[Step], active: NDArray[np.bool_]) -> None:
+    def steps(self, steps: list[Step], active: NDArray[np.bool_]) -> None:
         """Steps without structure, those of a batch at once."""
-        if id(steps[0]) not in self.batches:
-            self.batches[id(steps[0])] = find_batches(steps)
-        for batch in self.batches[id(steps[0])]:
-            if len(batch.steps) == 1 or not self.together(batch.steps, active):
-                for step in batch.steps:
-                    self.step(step, active)
+        for batch in self.prepared.batches(steps):
+            found = self.together(batch, active)
+            if found is None:
+                alone = [self.step(step, active) for step in batch.steps]
+                found = tuple(np.stack(words) for words in zip(*alone, strict=True))
+            for table, rows in zip(batch.tables, found, strict=True):
+                every = len(batch.steps), rows.shape[1]
+                self.put(table, rows if len(rows) == len(batch.steps) else np.broadcast_to(rows, every))
+            for table in batch.last:
+                self.tables[table] = None
 
-    def together(self, steps: Sequence[Step], active: NDArray[np.bool_]) -> bool:
-        """Take the steps of a batch at once; False if they must be taken one by one."""
-        first, values = steps[0], self.values
-        if first.opcode == "word":
-            found = self.words.T[[step.numbers[0] for step in steps]]
-            values.update((step.results[0].number, row) for step, row in zip(steps, found, strict=True))
-            return True
-        meaning, columns = (
-            OPCODES[first.opcode].meaning,
-            [*zip(*(step.operands for step in steps), strict=True)],
-        )
-        if meaning is None:
-            if self.accesses is not None:
-                return False
-            words = [[values[value.number] for value in column] for column in columns]
-            results = self.memories[first.symbol].take_all(steps, words, active)
-            if results is None:
-                return False
-        else:
-            if OPCODES[first.opcode].rows:
-                operands = tuple(map(self.rows, columns))
-            else:
-                operands = tuple(np.concatenate([values[v.number] for v in column]) for column in columns)
-            result = meaning(operands, first.numbers)
-            results = result if isinstance(result, tuple) else (result,)
-        for at, result in enumerate(results):
-            shape = len(steps), self.threads
-            rows = result.reshape(shape) if result.ndim == 1 else np.broadcast_to(result, shape)
-            values.update((step.results[at].number, row) for step, row in zip(steps, rows, strict=True))
-        return True
+    def together(self, batch: _Ready, active: NDArray[np.bool_]) -> tuple[NDArray[Any], ...] | None:
+        """Rows of the results of a batch's steps; None if they must be taken one by one."""
+        steps, first = batch.steps, batch.steps[0]
+        opcode = OPCODES[first.opcode]
+        if first.opcode in ("word", "constant"):
+            numbers = [step.numbers[0] for step in steps]
+            constant = first.opcode == "constant"
+            return (np.array(numbers, np.uint32)[:, None] if constant else self.words.T[numbers],)
+        if opcode.meaning is None:
+            if self.accesses is not None or first.opcode not in ("shared_load", "shared_store"):
+                return None
+            return self.memories[first.symbol].take_all(steps, self.columns(batch), active)
+        shape = len(steps), self.threads
+        operands = self.columns(batch)
+        if opcode.collective:
+            operands = [np.broadcast_to(words, (len(words), self.threads)) for words in operands]
+        if not opcode.rows:
+            operands = [np.broadcast_to(words, shape).ravel() for words in operands]
+        result = opcode.meaning(tuple(operands), first.numbers)
+        results = result if isinstance(result, tuple) else (result,)
+        return results if opcode.rows else tuple(words.reshape(shape) for words in results)
 
-    def rows(self, column: Sequence[Value]) -> NDArray[Any]:
-        """One row of words for each step, or one for all where they have it in common.
+    def columns(self, batch: _Ready) -> list[NDArray[Any]]:
+        """The rows of each operand, one row or one word a row where it stands for all."""
+        found: list[NDArray[Any]] = []
+        for number, column in enumerate(batch.columns):
+            known = (at for at in range(number) if batch.columns[at] is column)
+            at = next(known, None)
+            found.append(self.rows(column) if at is None else found[at])
+        return found
 
-        Of constants one word stands for all threads.
-        """
-        if all(value is column[0] for value in column):
-            return self.values[column[0].number][None]
-        found = [self.values[value.number] for value in column]
-        return np.stack([row[:1] for row in found] if all(row.strides == (0,) for row in found) else found)
+    def rows(self, column: Column) -> NDArray[Any]:
+        """The rows of a column."""
+        return take(column, self.tables)
 
-    def step(self, step: Step, active: NDArray[np.bool_]) -> None:
-        operands = tuple(self.values[operand.number] for operand in step.operands)
-        meaning = OPCODES[step.opcode].meaning
-        found = meaning(operands, step.numbers) if meaning else self.surroundings(step, operands, active)
-        if len(step.results) == 1 and not isinstance(found, tuple):
-            self.values[step.results[0].number] = found
-        else:
-            self.values.update(zip((result.number for result in step.results), found, strict=True))
+    def value(self, value: Value) -> NDArray[Any]:
+        """A value in all threads."""
+        table, row = self.prepared.places.of[value.number]
+        words = self.tables[table]
+        assert words is not None, value
+        return words[row] if words.shape[1] == self.threads else np.broadcast_to(words[row], self.threads)
+
+    def define(self, values: Sequence[Value], rows: NDArray[Any]) -> None:
+        """The rows of values that no step defines."""
+        self.put(self.prepared.places.define(values), rows)
+
+    def put(self, table: int, rows: NDArray[Any]) -> None:
+        """The rows of a table."""
+        self.tables += [None] * (table + 1 - len(self.tables))
+        self.tables[table] = rows
+
+    def step(self, step: Step, active: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
+        """The results of a step that reads or changes what is around it."""
+        found = self.surroundings(step, tuple(map(self.value, step.operands)), active)
+        return found if isinstance(found, tuple) else (found,)
 
     def surroundings(self, step: Step, operands: tuple[Any, ...], active: NDArray[np.bool_]) -> Any:
         """Steps that read or change what is around them."""
-        if step.opcode == "word":
-            return np.ascontiguousarray(self.words[:, step.numbers[0]])
-        if step.opcode == "constant":
-            return np.broadcast_to(np.uint32(step.numbers[0]), self.threads)
         if step.opcode in ("lane", "thread"):
             threads = np.arange(self.threads, dtype=np.uint32)
             together = self.program.lanes * (1 if step.opcode == "lane" else self.program.warps)
             return threads % np.uint32(together)
         if step.opcode == "block":
-            numbers = np.arange(self.threads, dtype=np.uint32) // np.uint32(
-                self.program.lanes * self.program.warps
-            )
+            threads = self.threads // len(self.blocks)
+            numbers = np.repeat(np.array(self.blocks, dtype=np.uint32), threads)
             x, y, _ = map(np.uint32, self.grid)
             return {"x": numbers % x, "y": numbers // x % y, "z": numbers // (x * y)}[step.symbol]
         if step.opcode == "matrix":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _RUBBISH = 0xA5
-_WIDEST_CELL = 8
+_WORD_BYTES, _WIDEST_CELL = 4, 8
 # a matrix of 8 x 8 halves: rows of 16 bytes, one lane giving the address of each
 MATRIX_ROWS, ROW_BYTES = 8, 16
 
@@ -42,19 +42,21 @@ class MemoryState:
     """The bytes of one memory while `blocks` run a program, each with shared memory of its own."""
 
     def __init__(
-        self, memory: Memory, program: Program, blocks: int, given: NDArray[np.uint8] | None
+        self, memory: Memory, program: Program, blocks: int, given: NDArray[np.uint8] | None, grain: int
     ) -> None:
         self.memory, self.lanes, self.blocks = memory, program.lanes, blocks
-        size = memory.bytes * blocks if memory.space == "shared" else memory.bytes
+        # the memory of every block begins where the widest access may
+        self.stride = -(-memory.bytes // ROW_BYTES) * ROW_BYTES
+        size = self.stride * blocks if memory.space == "shared" else memory.bytes
         self.bytes = np.full(size, _RUBBISH, dtype=np.uint8) if given is None else given
         # bytes that are always touched together are one cell
-        self.grain = _grain(memory, program) if memory.space == "shared" else 1
+        self.grain = grain
         self.cells = self.bytes.view(f"<u{self.grain}")
         threads = np.arange(program.lanes * program.warps * blocks)
         # where the memory of a thread's block begins
         self.starts = np.zeros_like(threads)
         if memory.space == "shared":
-            self.starts = threads // (program.lanes * program.warps) * memory.bytes
+            self.starts = threads // (program.lanes * program.warps) * self.stride
         # who sees an access without a barrier: the lane itself; with one of the warp only: its warp
         self.names = {"warp": threads}
         if program.warps > 1:
@@ -71,41 +73,49 @@ class MemoryState:
         self.alike |= len(levels) == len(self.names)
 
     def take_all(
-        self, steps: Sequence[Step], columns: Sequence[Sequence[NDArray[Any]]], active: NDArray[np.bool_]
+        self, steps: Sequence[Step], columns: Sequence[NDArray[Any]], active: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], ...] | None:
-        """Loads or stores of one size at once: each column has an operand of every step.
+        """Loads or stores of one size at once: each column has rows of an operand, one may stand for all.
 
         `[steps, threads]` words of loads. None, and nothing is done, where the order matters, blocks do not
         do the same, or something is wrong.
         """
         size, store = steps[0].numbers[0], steps[0].opcode == "shared_store"
-        threads = len(active) // self.blocks
-        inside = slice(None) if bool(active.all()) else active[:threads]
-        given = {id(row): row for row in (active, *columns[0])}.values()
-        if not self.alike or not all((row.reshape(-1, threads) == row[:threads]).all() for row in given):
+        shape = len(steps), self.blocks, len(active) // self.blocks
+        inside = slice(None) if bool(active.all()) else active[: shape[2]]
+        if not self.alike or not all(map(self._same_in_blocks, (active[None], columns[0]))):
             return None
         offsets = np.asarray([step.numbers[-1] for step in steps], dtype=np.int64)
-        first = np.stack([row[:threads] for row in columns[0]])[:, inside] + offsets[:, None]
+        addresses = columns[0][:, : shape[2]] + offsets[:, None]
+        first = np.broadcast_to(addresses, (shape[0], shape[2]))[:, inside]
         if bool((first % size).any()) or int(first.max(initial=0)) + size > self.memory.bytes:
             return None
         at = self._cells(first.ravel(), size)
-        who = {scope: np.tile(names[:threads][inside], len(steps)) for scope, names in self.names.items()}
+        who = {scope: np.tile(names[: shape[2]][inside], len(steps)) for scope, names in self.names.items()}
         if self._ordered(at, who, store=store) is not None:
             return None
-        cells = self.cells.reshape(self.blocks, -1)
+        # all that one access moves at once, `[blocks, places]`
+        moved, places = self.bytes.view(_moved_as(size)).reshape(self.blocks, -1), first // size
         if store:
-            written = np.zeros(cells.shape[1], dtype=np.bool_)
-            written[at] = True
-            if int(np.count_nonzero(written)) < at.size:
+            written = np.zeros(moved.shape[1], dtype=np.bool_)
+            written[places] = True
+            if int(np.count_nonzero(written)) < places.size:
                 return None
         self._remember(at, who, store=store)
-        at = at.reshape(*first.shape, -1)
         if store:
-            words = self._in_cells(_bytes_of([np.stack(column) for column in columns[1:]])[..., :size])
-            words = words.reshape(len(steps), self.blocks, threads, -1)[:, :, inside]
-            cells[:, at] = words.swapaxes(0, 1)
+            words = [np.broadcast_to(column, (shape[0], len(active))) for column in columns[1:]]
+            given = _together(words, size).reshape(shape)[:, :, inside]
+            moved[:, places] = given.swapaxes(0, 1)
             return ()
-        return self._words(cells[:, at].swapaxes(0, 1), inside, threads, size)
+        found = moved.take(places.ravel(), axis=1).reshape(self.blocks, *places.shape).swapaxes(0, 1)
+        return self._words(found, inside, shape[2], size)
+
+    def _same_in_blocks(self, rows: NDArray[Any]) -> bool:
+        """Whether the threads of every block have what those of the first have."""
+        if rows.shape[1] == 1 or self.blocks == 1:
+            return True
+        parts = rows.reshape(len(rows), self.blocks, -1)
+        return bool((parts == parts[:, :1]).all())
 
     def load(
         self, step: Step, addresses: NDArray[Any], active: NDArray[np.bool_]
@@ -114,17 +124,18 @@ class MemoryState:
         size, offset = step.numbers
         at = self._places(step, addresses[active], self.starts[active], size, offset)
         self._touch(step, at, {scope: names[active] for scope, names in self.names.items()}, store=False)
-        return tuple(
-            word.ravel() for word in self._words(self.cells[at][None, None], active, len(active), size)
-        )
+        found = np.ascontiguousarray(self.cells[at]).view(_moved_as(size)).reshape(1, 1, -1)
+        return tuple(word.ravel() for word in self._words(found, active, len(active), size))
 
     def _words(
-        self, cells: NDArray[Any], active: NDArray[np.bool_] | slice, threads: int, size: int
+        self, moved: NDArray[Any], active: NDArray[np.bool_] | slice, threads: int, size: int
     ) -> tuple[NDArray[Any], ...]:
-        """`[steps, threads]` words from cells `[steps, blocks, active threads of each, cells]`."""
-        steps, blocks = cells.shape[:2]
-        found = np.zeros((steps, blocks, threads, max(4, size)), dtype=np.uint8)
-        found[:, :, active, :size] = np.ascontiguousarray(cells).view(np.uint8)
+        """`[steps, threads]` words from what is moved to the active threads of `[steps, blocks]`."""
+        steps, blocks = moved.shape[:2]
+        found = np.zeros((steps, blocks, threads), dtype=moved.dtype)
+        found[:, :, active] = moved
+        if size <= _WORD_BYTES:
+            return (found.reshape(steps, -1).astype(np.uint32, copy=False),)
         words = found.view("<u4").reshape(steps, blocks * threads, -1)
         return tuple(np.ascontiguousarray(words[..., at]) for at in range(words.shape[2]))
 
@@ -229,13 +240,27 @@ class MemoryState:
             self.marks[scope].add(at, names, store=store)
 
 
-def _grain(memory: Memory, program: Program) -> int:
-    """Bytes of a cell: what all accesses, and the memory itself, are multiples of."""
+def grain_of(memory: Memory, program: Program) -> int:
+    """Bytes of a cell: what all accesses, and the memory itself, are multiples of; 1 in global memory."""
+    if memory.space == "global":
+        return 1
     sizes = {memory.bytes, _WIDEST_CELL}
     for step, _ in program.walk():
         if step.symbol == memory.name and OPCODES[step.opcode].symbol == "shared":
             sizes.add(ROW_BYTES if len(step.numbers) == 3 else step.numbers[0])
     return math.gcd(*sizes)
+
+
+def _moved_as(size: int) -> str:
+    """The type of what one access of so many bytes moves."""
+    return f"<u{size}" if size <= _WIDEST_CELL else f"V{size}"
+
+
+def _together(words: Sequence[NDArray[Any]], size: int) -> NDArray[Any]:
+    """What stores of so many bytes move, from rows of their words."""
+    if size <= _WORD_BYTES:
+        return words[0].astype(_moved_as(size), copy=False)
+    return np.stack(words, axis=-1).astype("<u4", copy=False).view(_moved_as(size))[..., 0]
 
 
 def _bytes_of(words: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:

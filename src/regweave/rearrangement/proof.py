@@ -92,9 +92,14 @@ def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tup
     tables = [layout.table.astype(np.uint32) for layout in (source, destination)]
     if raw:  # whatever the bits mean on either side
         bits = min(_MOST_BITS, source.element_type.bits, destination.element_type.bits)
-        mask = np.uint32((1 << bits) - 1)
-        for shift in range(0, max((source.elements - 1).bit_length(), 1), bits):
-            yield tuple(table >> np.uint32(shift) & mask for table in tables)
+        # the least part of a word that digits lie in
+        size = max(bits, _FEW_BITS)
+        mask = (1 << bits) - 1
+        digits = range(0, max((source.elements - 1).bit_length(), 1), bits)
+        for first in range(0, digits.stop, size):
+            parts = [(table >> np.uint32(first)).astype(f"u{size // 8}") for table in tables]
+            for shift in digits[first // bits : (first + size) // bits]:
+                yield tuple(part >> part.dtype.type(shift - first) & part.dtype.type(mask) for part in parts)
         return
     numbers = _numbers(source.dtype, destination)
     patterns = [encode(numbers, layout.dtype) for layout in (source, destination)]

@@ -29,9 +29,12 @@ def registers_of(bits: NDArray[Any], kind: ElementType) -> NDArray[np.uint32]:
     if kind.registers > 1:
         halves = bits.astype(np.uint64)[..., None] >> np.arange(0, kind.bits, REGISTER_BITS, dtype=np.uint64)
         return halves.astype(np.uint32).reshape(lanes, -1)
-    padded = np.zeros((lanes, -(-items // kind.per_register) * kind.per_register), dtype=_held_in(kind))
-    padded[:, :items] = bits
-    if kind.bits < _BYTE:
+    padded = np.ascontiguousarray(bits, dtype=_held_in(kind))
+    if items % kind.per_register:
+        padded = np.pad(padded, ((0, 0), (0, -items % kind.per_register)))
+    if kind.bits == 1:
+        padded = np.packbits(padded, axis=1, bitorder="little")
+    elif kind.bits < _BYTE:
         parts = padded.reshape(lanes, -1, _BYTE // kind.bits)
         padded = parts[..., 0].copy()
         for number in range(1, parts.shape[2]):
