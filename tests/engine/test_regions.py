@@ -260,6 +260,28 @@ def test_what_is_hardly_worth_it_does_not_make_the_result_larger():
     assert ends(few, many) == few
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "pads"),
+    [((2, 2), (2, 2), (0, 0, 0, 0)), ((3, 3), (2, 2), (1, 1, 1, 1)), ((1, 4), (1, 4), (0, 0, 0, 0))],
+)
+def test_pools_make_images_smaller_between_convolutions_and_at_the_end(kernel, strides, pads, threads, run):
+    m = Images(channels=4, size=("height", "width"))
+    tensor, channels = "x", 4
+    for index, filters in enumerate((6, 9)):
+        a = m.node("Relu", [m.conv(tensor, f"c{index}", channels, filters, 3)], f"a{index}")
+        settings = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+        tensor, channels = m.node("MaxPool", [a], f"p{index}", **settings), filters
+    proto = m.model([tensor])
+    _, [piece] = regions_of(proto, height=16, width=24)
+    assert [member.output for member in piece.region.members] == ["a0", "p0", "a1", "p1"]
+    session = opened(proto, threads)
+    for shape in ((1, 4, 20, 36), (2, 4, 33, 70), (1, 4, 12, 17), (0, 4, 20, 36)):
+        x = image(*shape)
+        [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_threads_do_not_change_a_bit():
     x = image(2, 3, 32, 48)
     one, two = (opened(stem(), threads).run(None, {"x": x})[0] for threads in (1, 2))
@@ -298,7 +320,7 @@ def test_what_is_read_elsewhere_or_leaves_stays_outside():
 @pytest.mark.parametrize(
     ("op", "settings"),
     [
-        ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
         ("MaxPool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [2, 2]}),
         ("MaxPool", {"kernel_shape": [3, 3], "ceil_mode": 1, "pads": [1, 1, 1, 1]}),
         ("Concat", {"axis": 2}),

@@ -107,9 +107,14 @@ def test_taps_of_an_enlarged_image_are_added_up(machine, scale, side):
         ((1, 7), (0, 3, 0, 2)), ((3, 1), (0, 0, 0, 0)), ((1, 1), (0, 0, 0, 0)), ((2, 3), (0, 0, 0, 0)),
     ],
 )  # fmt: skip
-def test_the_largest_of_a_window_at_any_size(machine, kernel, pads):
-    work = Largest(kernel, pads)
-    assert can_run(work, machine)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1), (2, 2), (4, 2), (1, 4)])
+def test_the_largest_of_a_window_at_any_size(machine, kernel, pads, strides):
+    if strides[1] == 4:
+        kernel, pads = (kernel[0], 4), (pads[0], min(pads[1], 3), pads[2], min(pads[3], 3))
+    work = Largest(kernel, pads, strides)
+    assert can_run(work, machine) == (strides[1] != 2 or kernel[1] in (2, 3))
+    if not can_run(work, machine):
+        return
     for shape in ((1, 2, 3, 5), (2, 3, 6, 16), (1, 1, 4, 40), (1, 2, 9, 17), (1, 4, 3, 70)):
         x = image(*shape) - 5  # below zero, which must not come from outside
         np.testing.assert_array_equal(run(work, machine, x, 2), work.reference(x))
@@ -133,3 +138,5 @@ def test_what_has_no_kernel():
         assert not can_run(work, machine)
     for work in (Largest((4, 2), (0, 0, 0, 0)), Largest((2, 2), (2, 0, 0, 0)), Largest((2, 8), (0, 0, 0, 0))):
         assert not can_run(work, machine)
+    for strides in ((3, 1), (1, 3), (8, 2), (0, 1)):
+        assert not can_run(Largest((2, 2), strides=strides), machine)

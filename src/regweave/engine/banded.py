@@ -156,9 +156,7 @@ class Banded:
             return [piece_step(layers.other(member.work), pixels, images, y, strips, layers.threads)]
         operation = member.work
         if isinstance(operation, Largest):
-            top, left, _, right = operation.pads
-            above, below = max(0, top - work.first), work.last - top + operation.kernel[0] - 1 - height
-            operation = Largest(operation.kernel, (above, left, max(0, below), right))
+            operation, _, _ = operation.band(work.first, work.last, height)
         assert isinstance(operation, PlaneWork), "a member is one of these"
         return [self._planes(operation, (1, channels, high - low, width), x, y)]
 

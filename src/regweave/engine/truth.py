@@ -46,10 +46,7 @@ class Truth:
             start = first - low * work.vertical
             return work.reference(x)[:, :, start : start + last - first]
         if isinstance(work, Largest):
-            top, left, _, right = work.pads
-            above = low - (first - top)
-            below = last - top + work.kernel[0] - 1 - high
-            return Largest(work.kernel, (above, left, below, right)).reference(x)
+            return work.band(first, last, self._shapes[source][2])[0].reference(x)
         assert isinstance(work, Piece), "a member is one of these"
         if is_convolution(member):
             return self._convolved(member, work, x, first, last)

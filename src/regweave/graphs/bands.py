@@ -88,13 +88,11 @@ def rows_read(member: Member, source: str, shape: Shape, first: int, last: int) 
     if isinstance(member.work, (Repeat, PixelShuffle)):
         return first // member.work.vertical, -(-last // member.work.vertical)
     if isinstance(member.work, Largest):
-        low, high = first - member.work.pads[0], last - 1 - member.work.pads[0] + member.work.kernel[0]
-    elif is_convolution(member):
+        return member.work.band(first, last, shape[2])[1:]
+    if is_convolution(member):
         _, rows = vertical(member, shape).band(first, last)
         return rows.start, rows.stop
-    else:
-        return first, last
-    return max(0, low), min(shape[2], high)
+    return first, last
 
 
 def band_by_band(

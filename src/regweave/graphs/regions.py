@@ -8,7 +8,7 @@
 A region keeps its images plain and has one plan for its memory: what is joined is written side by side from
 the start, so a Concat costs nothing, and nothing between its parts is converted or copied. It grows backwards
 from what ends it as long as nothing outside reads what it takes in; the last thing in it is a convolution, a
-product, a run of element-wise work, or pixels that move apart behind one.
+product, a run of element-wise work, or pixels behind one that move apart or become fewer.
 
 Where a convolution reads another one, both must be worth it for their own sake, or the first one reads an
 input of the model, which is plain as well. Over images that do not fit a core's own cache it grows in any
@@ -47,7 +47,7 @@ def find_regions(
     found: list[Piece] = []
     taken: set[Member] = set()
     for member in reversed(ground.members):
-        if isinstance(member.work, (Piece, PixelShuffle)) and member not in taken and ground.ends(member):
+        if _may_end(member) and member not in taken and ground.ends(member):
             region = ground.grown(member, taken)
             if region is not None and len(region.inputs) <= most_inputs:
                 taken.update(region.members)
@@ -178,6 +178,12 @@ class _Ground:
         return 4 * prod(size or 0 for size in shape)
 
 
+def _may_end(member: Member) -> bool:
+    """Whether a region may end with a member: with a smaller image, too, since that is converted sooner."""
+    work = member.work
+    return isinstance(work, (Piece, PixelShuffle)) or (isinstance(work, Largest) and work.strides != (1, 1))
+
+
 def _works_on_blocks(member: Member) -> bool:
     work = member.work
     if not isinstance(work, Piece):
@@ -255,14 +261,18 @@ def _images(model: Model, *tensors: str) -> bool:
 
 
 def _largest(node: onnx.NodeProto) -> Largest | None:
-    """A MaxPool at stride 1 as what it computes."""
+    """A MaxPool as what it computes."""
     kernel = tuple(attribute(node, "kernel_shape") or ())
     if len(kernel) != 2 or attribute(node, "ceil_mode", 0):
         return None
-    if any(step != 1 for name in ("strides", "dilations") for step in attribute(node, name) or ()):
+    down, across = attribute(node, "strides") or (1, 1)
+    if any(step != 1 for step in attribute(node, "dilations") or ()):
         return None
-    pads = _pads(attribute(node, "auto_pad", "NOTSET"), kernel, attribute(node, "pads"))
-    return None if pads is None else Largest(kernel, pads)
+    auto = attribute(node, "auto_pad", "NOTSET")
+    if auto.startswith("SAME") and (down, across) != (1, 1):
+        return None  # padding would depend on the size of the image
+    pads = _pads(auto, kernel, attribute(node, "pads"))
+    return None if pads is None else Largest(kernel, pads, (down, across))
 
 
 def _pads(auto: str, kernel: Sequence[int], given: Sequence[int] | None) -> tuple[int, int, int, int] | None:

@@ -9,8 +9,7 @@ of several planes side by side.
 Images are plain, rows one behind the other; planes of input and result may stand anywhere, so a result can be
 the part of a concatenation. A part of the work is a range of planes, of every image.
 
-A window that hangs over the edge takes the nearest row and column inside in place of what is outside: the
-window holds these as well, so its maximum stays. `repeat (1, 1)` copies.
+`repeat (1, 1)` copies. Windows are in windows.py, sums of taps in taps.py.
 """
 
 from __future__ import annotations
@@ -21,26 +20,20 @@ from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.kernels.planeloops import PlaneLoops
 from regweave.kernels.taps import TapSums, can_sum
+from regweave.kernels.windows import Windows, can_slide
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import EnlargedTaps, Largest, PixelShuffle, PlaneWork, Repeat
-
-MOST_KERNEL_ROWS = 3
-"""Rows of a window: each has its address in a register."""
-MOST_KERNEL_COLUMNS = 7
+from regweave.operators import EnlargedTaps, PixelShuffle, PlaneWork, Repeat
 
 
 def can_run(work: PlaneWork, machine: VectorMachine) -> bool:
-    """Whether there is a kernel: vectors that hold whole repetitions, windows of few rows, each with a pixel
-    of the image in it."""
+    """Whether there is a kernel: vectors that hold whole repetitions, windows of few rows."""
     if isinstance(work, Repeat):
         return work.vertical >= 1 and work.horizontal >= 1 and machine.lanes % work.horizontal == 0
     if isinstance(work, PixelShuffle):
         return work.side in (1, 2, 4)
     if isinstance(work, EnlargedTaps):
         return can_sum(work, machine)
-    (height, width), (top, left, bottom, right) = work.kernel, work.pads
-    few = 1 <= height <= MOST_KERNEL_ROWS and 1 <= width <= MOST_KERNEL_COLUMNS
-    return few and min(work.pads) >= 0 and max(top, bottom) < height and max(left, right) < width
+    return can_slide(work)
 
 
 def plane_kernel(work: PlaneWork, machine: VectorMachine) -> Listing:
@@ -50,7 +43,7 @@ def plane_kernel(work: PlaneWork, machine: VectorMachine) -> Listing:
         return _Shuffling(work, machine).write()
     if isinstance(work, EnlargedTaps):
         return TapSums(work, machine).write()
-    return _Repeating(work, machine).write() if isinstance(work, Repeat) else _Windows(work, machine).write()
+    return _Repeating(work, machine).write() if isinstance(work, Repeat) else Windows(work, machine).write()
 
 
 class _Repeating(PlaneLoops):
@@ -192,99 +185,3 @@ class _Shuffling(PlaneLoops):
             b.emit("store_masked", b.at(self.to), result, self.mask(count))
             b.emit("shl", count, 2)
             b.emit("add", self.to, count)
-
-
-class _Windows(PlaneLoops):
-    def __init__(self, work: Largest, machine: VectorMachine) -> None:
-        super().__init__(machine, "rw_largest")
-        self.work = work
-        self.lines = [self.b.general(f"line{index}") for index in range(work.kernel[0])]
-
-    def plane(self) -> None:
-        b, (height, width), (top, left, bottom, right) = self.b, self.work.kernel, self.work.pads
-        row, at, last = b.general("row"), b.general("at"), b.general("last")
-        rows = b.stack(8)
-        count = b.general("count")
-        b.emit("mov", count, self.field("rows"))
-        b.emit("add", count, top + bottom - height + 1)
-        b.emit("mov", rows, count)
-        b.emit("zero", row)
-        with self.loop(row, rows, "row"):
-            for index, line in enumerate(self.lines):
-                self._clamped(line, row, index - top, "rows")
-                b.emit("imul", line, self.field("columns"))
-                b.emit("shl", line, 2)
-                b.emit("add", line, self.source)
-            b.emit("zero", at)
-            # on the left a window hangs over; what is left inside may be nothing
-            b.emit("mov", last, self.field("columns"))
-            b.emit("add", last, left + right - width + 1)
-            if left:
-                bound = b.general("bound")
-                b.emit("mov", bound, left)
-                b.emit("min", bound, last)
-                with self.loop(at, bound, "left"):
-                    self._edge(at)
-            b.emit("sub", last, right)
-            self._inside(at, last)
-            if right:
-                b.emit("mov", last, self.field("columns"))
-                b.emit("add", last, left + right - width + 1)
-                with self.loop(at, last, "right"):
-                    self._edge(at)
-            b.emit("shl", at, 2)
-            b.emit("add", self.to, at)
-
-    def _clamped(self, to: Variable, at: Variable, shift: int, field: str) -> None:
-        """`to` = at + shift, but from 0 to field - 1."""
-        b, limit = self.b, self.b.general("limit")
-        b.emit("lea", to, b.at(at, shift))
-        b.emit("zero", limit)
-        b.emit("max", to, limit)
-        b.emit("mov", limit, self.field(field))
-        b.emit("dec", limit)
-        b.emit("min", to, limit)
-
-    def _edge(self, at: Variable) -> None:
-        """One result, of columns that are inside."""
-        b, value, column = self.b, self.b.vector("value"), self.b.general("column")
-        for shift in range(self.work.kernel[1]):
-            self._clamped(column, at, shift - self.work.pads[1], "columns")
-            for index, line in enumerate(self.lines):
-                if shift == index == 0:
-                    b.emit("broadcast", value, b.at(line, index=column, scale=4, repeat=True))
-                else:
-                    b.emit("max", value, value, b.at(line, index=column, scale=4, repeat=True))
-        one, mask = b.general("one"), b.mask("first")
-        b.emit("mov", one, 1)
-        b.emit("mask_from_count", mask, one)
-        b.emit("store_masked", b.at(self.to, index=at, scale=4), value, mask)
-
-    def _inside(self, at: Variable, last: Variable) -> None:
-        """Results from `at` to `last`, whose windows are whole."""
-        b, lanes, bound = self.b, self.machine.lanes, self.b.general("bound")
-        b.emit("lea", bound, b.at(last, 1 - lanes))
-        with self.loop(at, bound, "vector", lanes):
-            b.emit("store", b.at(self.to, index=at, scale=4), self._window(at, None))
-        whole, mask = b.fresh_label("whole"), b.mask("lanes")
-        b.emit("mov", bound, last)
-        b.emit("sub", bound, at)
-        b.emit("jump_less_equal", whole)
-        b.emit("mask_from_count", mask, bound)
-        b.emit("store_masked", b.at(self.to, index=at, scale=4), self._window(at, mask), mask)
-        b.emit("mov", at, last)
-        b.label(whole)
-
-    def _window(self, at: Variable, mask: Variable | None) -> Variable:
-        b, value = self.b, self.b.vector("value")
-        for index, line in enumerate(self.lines):
-            for shift in range(self.work.kernel[1]):
-                where = b.at(line, 4 * (shift - self.work.pads[1]), index=at, scale=4)
-                other = value if index == shift == 0 else b.vector("other")
-                if mask is None:
-                    b.emit("load", other, where)
-                else:
-                    b.emit("load_masked", other, where, mask)
-                if other is not value:
-                    b.emit("max", value, value, other)
-        return value

@@ -47,25 +47,36 @@ class PixelShuffle:
 
 @frozen
 class Largest:
-    """The maximum of a window of `kernel` rows and columns at stride 1.
+    """The maximum of a window of `kernel` rows and columns, `strides` apart.
 
     `pads` in the order of ONNX (top, left, bottom, right); what they add is below everything.
     """
 
     kernel: tuple[int, int]
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    strides: tuple[int, int] = (1, 1)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of the result; none or fewer where the image is smaller than the window."""
         top, left, bottom, right = self.pads
-        return height + top + bottom - self.kernel[0] + 1, width + left + right - self.kernel[1] + 1
+        rows, columns = height + top + bottom - self.kernel[0], width + left + right - self.kernel[1]
+        return rows // self.strides[0] + 1, columns // self.strides[1] + 1
+
+    def band(self, first: int, last: int, height: int) -> tuple[Largest, int, int]:
+        """For rows [first, last) of the result: this work on no more rows of the image than these need, and
+        which rows these are."""
+        top, left, _, right = self.pads
+        low, high = first * self.strides[0] - top, (last - 1) * self.strides[0] - top + self.kernel[0]
+        pads = (max(0, -low), left, max(0, high - height), right)
+        return Largest(self.kernel, pads, self.strides), max(0, low), min(height, high)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """The result for images [..., height, width]."""
         top, left, bottom, right = self.pads
         around = (*((0, 0),) * (x.ndim - 2), (top, bottom), (left, right))
         padded = np.pad(x, around, constant_values=-np.inf)
-        return np.lib.stride_tricks.sliding_window_view(padded, self.kernel, axis=(-2, -1)).max(axis=(-2, -1))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, self.kernel, axis=(-2, -1))
+        return windows[..., :: self.strides[0], :: self.strides[1], :, :].max(axis=(-2, -1))
 
 
 @frozen
