@@ -9,7 +9,8 @@ import pytest
 from regweave import InputError
 from regweave.convolution import OpenCLConvolution, opencl_machine, opencl_running, plan_conv
 from regweave.convolution import plan as plan_module
-from regweave.convolution.opencl_running import group_size, machine_of
+from regweave.convolution.emitting import group_size
+from regweave.convolution.opencl_running import machine_of
 from regweave.convolution.planner import candidates
 from regweave.devices.opencl import Runtime, open_runtime
 from regweave.errors import RegweaveError

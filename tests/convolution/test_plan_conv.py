@@ -226,9 +226,15 @@ def test_what_a_kernel_needs_is_told_beside_it():
     text = plan.emit()
     for launch in document["launches"]:
         groups = " x ".join(map(str, launch["blocks"]))
-        assert f"launch: {groups} work-groups of {launch['threads_per_block']}, for each strip" in text
+        across, down, deep = launch["blocks"]
+        each = launch["threads_per_block"]
+        sizes = f"global size {across * each} x {down} x {deep}, local size {each} x 1 x 1"
+        starts = ", ".join(map(str, plan.strip_starts[:3]))
+        strips = f"for each of {plan.strips} strips of {plan.strip_rows} rows, with {starts}, ... in strip"
+        assert f"launch: {groups} work-groups of {each}: {sizes}, {strips}" in text
+        assert f"launch: {groups} work-groups of {each}, {strips}" in plan.emit("hip")
     assert f"w: weights, {' x '.join(map(str, packed.shape))} of f32" in text
-    assert "image: the image, 2 x 3 x 1200 x 1400 of f32" in text
+    assert "image: the image, 2 x 3 x 1200 x 1400 of f32, dense: rows of 5600 bytes" in text
     assert f"strip: one u32: the strip's first output row, at most {600 - plan.strip_rows}" in text
     assert f"y: the result, {' x '.join(map(str, plan.convolution.out_shape))} of f32" in text
     lines = 2 * 3, plan.strip_lines, 2, plan.pitch
@@ -267,6 +273,7 @@ def test_any_plan_is_told_and_drawn(name):
     assert f"{plan.registers.used} of {plan.registers.available}" in text
     assert "Threads above one another share 3 image rows" in text
     assert picture.endswith("</svg>")
+    assert (plan.explain(), plan.to_svg(), plan._repr_svg_()) == (text, picture, picture)
     ElementTree.fromstring(picture)
     assert f"registers of a thread: {plan.registers.used} of {plan.registers.available}" in picture
     assert f"one group: {plan.group[0]} x {plan.group[1]} " in picture

@@ -4,6 +4,7 @@ $ regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3 --padding 1
 $ regweave conv --shape 1x3x224x224 --kernel 64x3x7x7 --stride 2 --machine bifrost-g76 --svg plan.svg
 $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine valhall --outputs 4x2x4
 $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine opencl-cpu --emit opencl > conv.cl
+$ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine bifrost-g76 --emit host > conv.c
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def conv_command(
     outputs:
         Insist on the outputs of a thread, ALONGxDOWNxFILTERS.
     emit:
-        Print the kernels as opencl, hip or cuda instead.
+        Print the kernels as opencl, hip or cuda instead, or as a program in C (host) that launches those in
+        OpenCL C, tests and times them.
     svg:
         Draw image, threads and overlap into this file.
     json:

@@ -9,21 +9,17 @@ Strips follow one another on an in-order queue: rows are rearranged, then convol
 
 from __future__ import annotations
 
-from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
-from regweave.convolution.emitting import bare_text, grids
+from regweave.convolution.emitting import bare_text, grids, local_sizes
 from regweave.convolution.packing import check_array, pack_weights
 from regweave.convolution.plan import ConvPlan
 from regweave.devices.opencl import HALF_PAGE, Runtime, buffer, build_kept, open_gpu, open_runtime
 from regweave.errors import DeviceError, InputError
 from regweave.machines.compute import MACHINES
 
-#: Work-items of a group of vectors along a row, at most; groups for each processor, at least; how long one of
-#: them should take, for to start it takes 40 ns; nanoseconds to move a vector.
-_MOST_ITEMS, _GROUPS, _GROUP_NS, _MOVED_NS = 1024, 4, 16000.0, 15.0
 _DTYPES = {"f32": np.float32, "f16": np.float16}
 
 
@@ -73,15 +69,13 @@ class OpenCLConvolution:
             self._image, self._result = beside._image, beside._result
         self._rows = self._workspace(beside)
         self._weights = buffer(self.runtime, packed)
-        last = c.vertical.outputs - plan.strip_rows
-        firsts = [min(strip * plan.strip_rows, last) for strip in range(plan.strips)]
-        strips = [buffer(self.runtime, np.array([first], np.uint32)) for first in firsts]
+        strips = [buffer(self.runtime, np.array([first], np.uint32)) for first in plan.strip_starts]
         #: Kernel, its arguments, blocks and threads of a block, in the order of launching.
         self._launches: list[tuple[Any, tuple[Any, ...], tuple[int, ...], tuple[int, ...]]] = []
-        vectors, processors = plan.machine.kind == "vectors", self.runtime.device.max_compute_units
+        vectors = plan.machine.kind == "vectors"
+        sizes = list(zip(grids(plan), local_sizes(plan, self.runtime.device.max_compute_units), strict=True))
         for strip in strips:
-            for kernel, program, grid in zip(kernels, programs, grids(plan), strict=True):
-                threads = 1 if vectors else program.lanes * program.warps
+            for kernel, program, (grid, local) in zip(kernels, programs, sizes, strict=True):
                 named = {
                     "image": self._image,
                     "x": self._image if plan.form == "none" else self._rows,
@@ -90,11 +84,8 @@ class OpenCLConvolution:
                     "y": self._result,
                 }
                 arguments = tuple(named[memory.name] for memory in program.memories)
-                each = 2e6 * plan.predicted_ms / plan.strips / prod(grid)  # predicted for two processors
-                taken = each if program is programs[-1] else _MOVED_NS
-                local = group_size(grid, taken, processors) if vectors else (threads, 1, 1)
-                sizes = (grid[0] * threads, grid[1], grid[2])
-                self._launches.append((kernel, arguments, sizes, local))
+                across = grid[0] if vectors else grid[0] * local[0]
+                self._launches.append((kernel, arguments, (across, *grid[1:]), local))
 
     def _workspace(self, beside: OpenCLConvolution | None) -> Any:
         """Memory for rearranged rows: that of another plan if large enough; None where none is needed."""
@@ -164,21 +155,3 @@ def machine_of(device: Any) -> str:
     called = device.name.lower()
     found = next((name for name in names if name.rsplit("-", 1)[-1] in called), None)
     return found or ("valhall" if "mali" in called else "adreno-630" if "adreno" in called else "bifrost-g76")
-
-
-def group_size(grid: tuple[int, ...], nanoseconds: float, processors: int) -> tuple[int, ...]:
-    """Work-items of a group of vectors that take so long each: a row; several rows where that is little work.
-
-    Few groups are started so, but enough for all processors; those of a row find in a core's cache what the
-    one before has left there.
-    """
-    most = max(1, prod(grid) // (_GROUPS * processors))
-    across = _divisor(grid[0], min(_MOST_ITEMS, most))
-    rows = min(most, ceil(_GROUP_NS / nanoseconds)) // across
-    down = _divisor(grid[1], rows)
-    return across, down, _divisor(grid[2], rows // down)
-
-
-def _divisor(number: int, most: int) -> int:
-    """The largest divisor up to `most`, 1 at least."""
-    return max(size for size in range(1, max(1, min(number, most)) + 1) if number % size == 0)

@@ -168,6 +168,12 @@ class ConvPlan:
         return -(-self.convolution.vertical.outputs // self.strip_rows)
 
     @property
+    def strip_starts(self) -> tuple[int, ...]:
+        """The first output row of each strip; the last one ends with the result."""
+        last = self.convolution.vertical.outputs - self.strip_rows
+        return tuple(min(strip * self.strip_rows, last) for strip in range(self.strips))
+
+    @property
     def workspace_bytes(self) -> int:
         """Memory beyond image, weights and result."""
         if self.own_workspace is not None:
@@ -220,13 +226,33 @@ class ConvPlan:
         return pack_weights(self, weights, bias)
 
     def emit(self, target: str = "opencl") -> str:
-        """The kernels as text for `opencl` (as vectors on a processor), `hip` or `cuda`.
+        """The kernels as text for `opencl` (as vectors on a processor), `hip` or `cuda`; for `host` a program
+        in C that launches those in OpenCL C, tests and times them.
 
         Errors: UnsupportedError as `programs`, InputError for an unknown target.
         """
+        if target == "host":
+            from regweave.convolution.hosting import host_text
+
+            return host_text(self)
         from regweave.convolution.emitting import plan_text
 
         return plan_text(self, target)
+
+    def to_svg(self) -> str:
+        """Image, threads, registers and rows drawn, as `regweave conv --svg` does."""
+        from regweave.views.convolution_svg import convolution_svg
+
+        return convolution_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def explain(self) -> str:
+        """The plan in words: choices, registers, rows that neighbours share, and what else there was."""
+        from regweave.views.convolution_text import convolution_text
+
+        return convolution_text(self)
 
     def _launches(self) -> list[dict[str, Any]]:
         """For each strip: kernels, their blocks along x, y and z, the threads of a block.

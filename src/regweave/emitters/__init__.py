@@ -55,13 +55,13 @@ def _printer(program: Program, language: str) -> Printer:
     return Printer(program, LANGUAGES[check_target(language)])
 
 
-def check_target(language: str) -> str:
-    """`language`; InputError with the nearest ones if it is none of TARGETS."""
-    if isinstance(language, str) and language in TARGETS:
+def check_target(language: str, targets: Sequence[str] = TARGETS) -> str:
+    """`language`; InputError with the nearest ones if it is none of `targets`."""
+    if isinstance(language, str) and language in targets:
         return language
     raise InputError(
         f"no code can be written for {language!r}",
         where="target",
-        expected="one of " + ", ".join(TARGETS),
-        nearest=nearest_names(language, TARGETS),
+        expected="one of " + ", ".join(targets),
+        nearest=nearest_names(language, targets),
     )
