@@ -321,6 +321,7 @@ def test_what_is_read_elsewhere_or_leaves_stays_outside():
     ("op", "settings"),
     [
         ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ("MaxPool", {"kernel_shape": [3, 3], "strides": [3, 3]}),
         ("MaxPool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [2, 2]}),
         ("MaxPool", {"kernel_shape": [3, 3], "ceil_mode": 1, "pads": [1, 1, 1, 1]}),
         ("Concat", {"axis": 2}),

@@ -261,7 +261,7 @@ def _images(model: Model, *tensors: str) -> bool:
 
 
 def _largest(node: onnx.NodeProto) -> Largest | None:
-    """A MaxPool as what it computes."""
+    """A MaxPool as what it computes, if kernels are made for it."""
     kernel = tuple(attribute(node, "kernel_shape") or ())
     if len(kernel) != 2 or attribute(node, "ceil_mode", 0):
         return None
@@ -272,7 +272,8 @@ def _largest(node: onnx.NodeProto) -> Largest | None:
     if auto.startswith("SAME") and (down, across) != (1, 1):
         return None  # padding would depend on the size of the image
     pads = _pads(auto, kernel, attribute(node, "pads"))
-    return None if pads is None else Largest(kernel, pads, (down, across))
+    work = None if pads is None else Largest(kernel, pads, (down, across))
+    return work if work is not None and work.is_small else None
 
 
 def _pads(auto: str, kernel: Sequence[int], given: Sequence[int] | None) -> tuple[int, int, int, int] | None:

@@ -20,7 +20,7 @@ from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.kernels.planeloops import PlaneLoops
 from regweave.kernels.taps import TapSums, can_sum
-from regweave.kernels.windows import Windows, can_slide
+from regweave.kernels.windows import Windows
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import EnlargedTaps, PixelShuffle, PlaneWork, Repeat
 
@@ -33,7 +33,7 @@ def can_run(work: PlaneWork, machine: VectorMachine) -> bool:
         return work.side in (1, 2, 4)
     if isinstance(work, EnlargedTaps):
         return can_sum(work, machine)
-    return can_slide(work)
+    return work.is_small
 
 
 def plane_kernel(work: PlaneWork, machine: VectorMachine) -> Listing:

@@ -20,20 +20,6 @@ from regweave.kernels.planeloops import PlaneLoops
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Largest
 
-MOST_ROWS = 3
-"""Rows of a window: each has its address in a register."""
-MOST_COLUMNS = 7
-WIDTHS = {2: (2, 3), 4: (4,)}
-"""Columns of windows that are so many apart."""
-
-
-def can_slide(work: Largest) -> bool:
-    """Whether there is a kernel: windows of few rows, each with a pixel of the image in it."""
-    (height, width), (top, left, bottom, right), (down, across) = work.kernel, work.pads, work.strides
-    few = 1 <= height <= MOST_ROWS and 1 <= width <= MOST_COLUMNS and down in (1, 2, 4)
-    few = few and (across == 1 or width in WIDTHS.get(across, ()))
-    return few and min(work.pads) >= 0 and max(top, bottom) < height and max(left, right) < width
-
 
 class Windows(PlaneLoops):
     """One row of results after the other."""

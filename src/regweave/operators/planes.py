@@ -6,6 +6,11 @@ import numpy as np
 
 from regweave.values import frozen
 
+#: Of a window: rows (each has its address in a register) and columns, at most.
+_MOST_ROWS, _MOST_COLUMNS = 3, 7
+#: Columns of windows that are so many apart.
+_WIDTHS = {2: (2, 3), 4: (4,)}
+
 
 @frozen
 class Repeat:
@@ -55,6 +60,15 @@ class Largest:
     kernel: tuple[int, int]
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     strides: tuple[int, int] = (1, 1)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether kernels are made for such windows: of few rows, 1, 2 or 4 apart, with a pixel of the image
+        in each."""
+        (height, width), (top, left, bottom, right), (down, across) = self.kernel, self.pads, self.strides
+        few = 1 <= height <= _MOST_ROWS and 1 <= width <= _MOST_COLUMNS and down in (1, 2, 4)
+        few = few and (across == 1 or width in _WIDTHS.get(across, ()))
+        return few and min(self.pads) >= 0 and max(top, bottom) < height and max(left, right) < width
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of the result; none or fewer where the image is smaller than the window."""
