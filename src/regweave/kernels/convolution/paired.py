@@ -157,22 +157,28 @@ class PairedBand:
         b.emit("mov", columns, b.at(r.near, BlockEntry.columns.offset))
         b.emit("mov", w.slot("columns_left"), columns)
         b.emit("mov", w.slot("entry"), r.near)  # registers are few
-        late = LateStores(w, ("result0", "result1"), 1, across) if self.tile.lagging else None
+        slots = ("result0", "result1")
+        late = LateStores(w, slots, 1, across) if self.tile.lagging else None
+        places = [] if late else [b.general("to") for _ in slots]
+        for place, slot in zip(places, slots, strict=False):
+            b.emit("mov", place, w.slot(slot))
 
         def store(row: int, result: Variable) -> None:
+            if late is None:  # places are known early: loads wait for stores that may go anywhere
+                b.emit(
+                    "store_stream" if self.tile.stream else "store", b.at(places[row], index=across), result
+                )
+                return
             to = b.general("to")
-            b.emit("mov", to, w.slot(f"result{row}"))
-            if late is not None:
-                late.store(to, row, 0, result)
-            else:
-                b.emit("store_stream" if self.tile.stream else "store", b.at(to, index=across), result)
+            b.emit("mov", to, w.slot(slots[row]))
+            late.store(to, row, 0, result)
 
         b.label(top)
+        vectors.write(store, {}, None)
         for count in range(2):
             ahead = b.general("ahead")
             b.emit("mov", ahead, w.slot(f"ahead{count}"))
             b.emit("prefetch_l2", b.at(ahead, _AHEAD, index=across))
-        vectors.write(store, {}, None)
         if late is not None:
             late.step()
         w.count_down("columns_left", w.geometry.lanes, top, "jump_greater")
@@ -190,9 +196,13 @@ class PairedBand:
             b.emit("load_mask", masks[read], b.at(start, (1 + number) * mask_bytes(w)))
 
         def store(row: int, result: Variable) -> None:
-            to = b.general("to")
+            columns, to, stored = b.general("columns"), b.general("to"), b.fresh_label("before")
+            b.emit("mov", columns, b.at(w.r.near, BlockEntry.columns.offset))
+            b.emit("cmp", columns, 0)
+            b.emit("jump_equal", stored)  # before the strip: even a store of nothing brings a line in
             b.emit("mov", to, w.slot(f"result{row}"))
             last.store(b.at(to, index=vectors.across), result)
+            b.label(stored)
 
         vectors.write(store, masks, last.mask)
 
@@ -212,6 +222,23 @@ class _Vectors:
         b.emit("zero", self.watch)
         #: Of each step but the last what the vector before had, both rows.
         self.before = {step: b.vectors(f"before{step}_", 2) for step in range(1, steps)}
+        #: Weights in registers, by their numbers.
+        self.held = {}
+        total, held = tile.kernel_columns * self.pairs.products, self._spare()
+        for number in range(1, 1 + total, max(1, -(-total // held))) if held else ():
+            self.held[number] = b.vector("weight")
+            b.emit("broadcast", self.held[number], b.at(w.r.walk, 4 * number))
+
+    def _spare(self) -> int:
+        """Vector registers that a vector's products leave."""
+        steps, products = len(self.groups[0]), self.pairs.products
+        kinds = len({term.sum for term in self.pairs.terms})
+        most = kinds * steps + products - kinds
+        for number in range(1, len(self.groups)):
+            open_steps = max(len(group) for group in self.groups[number:])
+            most = max(most, kinds * open_steps + 2 * (open_steps < steps) + products)
+        kept = 2 + 2 * len(self.before)  # with bias and watch
+        return max(0, len(self.w.b.machine.register_class("vector").registers) - kept - most - 1)
 
     def begin(self) -> None:
         """Before the first vector of a pair of rows."""
@@ -273,7 +300,7 @@ class _Vectors:
         self, sums: dict[tuple[int, int], Variable], key: tuple[int, int], image: Variable, weight: int
     ) -> None:
         """sums[step, sum] += image * weight; what the last step has of both rows begins with the bias."""
-        b, place = self.w.b, self.w.b.at(self.w.r.walk, 4 * weight, repeat=True)
+        b, place = self.w.b, self.held.get(weight) or self.w.b.at(self.w.r.walk, 4 * weight, repeat=True)
         if key in sums:
             b.emit("fma", sums[key], image, place)
             return
