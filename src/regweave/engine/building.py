@@ -23,6 +23,7 @@ from regweave.devices import cpu
 from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch, SizedOperator
 from regweave.engine.blocking import GATE, JOIN, MEAN, Facts, block_images
 from regweave.engine.blocking import Native as NativeForm
+from regweave.engine.enlarged import Enlarged, fold_enlargements
 from regweave.engine.natives import PLACES, Native, Natives
 from regweave.engine.optimiser import Workshop
 from regweave.graphs import Model, Piece, replace_pieces
@@ -34,11 +35,13 @@ BLOCKED = "Blocked"
 
 @dataclass(frozen=True, eq=False)
 class Build:
-    """A model with pieces in it, not opened yet. `names` maps op types to the pieces that they run."""
+    """A model with pieces in it, not opened yet. `pieces` maps op types to the pieces that they run; those in
+    `enlarged`, by their names, are given an input that they enlarge."""
 
     proto: onnx.ModelProto
     natives: Mapping[str, Native]
     pieces: Mapping[str, Piece]
+    enlarged: Mapping[str, Enlarged]
 
     @property
     def blocked(self) -> frozenset[str]:
@@ -69,8 +72,13 @@ def build(
     optimised = shop.optimise(proto, stubs, natives.threads)
     if block and natives.block:
         optimised = block_images(optimised, facts_of(model, optimised, by_name, natives))
+    runs = {name + BLOCKED: piece for name, piece in by_name.items() if piece.kind == "elementwise"}
+    small: dict[str, Enlarged] = {}
+    if natives.block == natives.machine.lanes:
+        optimised, small = fold_enlargements(optimised, runs, natives.block)
     wanted = {node.op_type for node in optimised.graph.node if node.domain == DOMAIN}
-    return Build(optimised, {name: _native(name, by_name, natives) for name in sorted(wanted)}, by_name)
+    made = {name: _native(name, by_name, natives, small.get(name)) for name in sorted(wanted)}
+    return Build(optimised, made, by_name, {runs[name].name: found for name, found in small.items()})
 
 
 def facts_of(
@@ -92,14 +100,15 @@ def facts_of(
     )
 
 
-def _native(name: str, pieces: Mapping[str, Piece], natives: Natives) -> Native:
+def _native(name: str, pieces: Mapping[str, Piece], natives: Natives, enlarged: Enlarged | None) -> Native:
     if name.startswith(JOIN):
         return natives.join(tuple(map(int, name.removeprefix(JOIN).split("x"))), name)
     if name.startswith(GATE):
         return natives.gate(int(name.removeprefix(GATE)), name)
     if name.startswith(MEAN):
         return natives.mean(int(name.removeprefix(MEAN)), name)
-    return natives.build(pieces[name.removesuffix(BLOCKED)], name, blocked=name.endswith(BLOCKED))
+    piece, blocked = pieces[name.removesuffix(BLOCKED)], name.endswith(BLOCKED)
+    return natives.build(piece, name, blocked=blocked, enlarged=enlarged)
 
 
 def _stub(name: str, inputs: int) -> NativeOperator:

@@ -210,10 +210,14 @@ class Court:
         if not proposals:
             return []
         self.say(f"verifying {len(proposals)} pieces against float64")
-        variants = self._build(proposals).blocked
+        built = self._build(proposals)
         pieces = [p.piece for p in proposals]
         tensors = captured(self.model, pieces, self.feeds, self.shop, self.threads)
-        return [check_piece(p, self.natives, tensors, blocked=p.name in variants) for p in pieces]
+        blocked, enlarged = built.blocked, built.enlarged
+        return [
+            check_piece(p, self.natives, tensors, blocked=p.name in blocked, enlarged=enlarged.get(p.name))
+            for p in pieces
+        ]
 
     def _grow(
         self,

@@ -32,6 +32,7 @@ from regweave.devices.onnxruntime import (
     Step,
 )
 from regweave.engine.depthwise import can_run_depthwise, depthwise_operator
+from regweave.engine.enlarged import Enlarged, enlarging_operator
 from regweave.engine.preparing import convolution_layer
 from regweave.engine.regional import convolution_operator, region_operator
 from regweave.errors import UnsupportedError
@@ -78,7 +79,7 @@ class Natives:
     machine: VectorMachine
     threads: int
     block: int
-    _built: dict[tuple[str, bool], Native] = field(default_factory=dict)
+    _built: dict[tuple[str, bool, Enlarged | None], Native] = field(default_factory=dict)
     _by_eight: set[str] = field(default_factory=set)
 
     def can_block(self, piece: Piece) -> bool:
@@ -95,21 +96,28 @@ class Natives:
         # One pixel per image: pieces say rows then, and a block of channels is a part of a row.
         return piece.channel_axis == 1 or _is_one_pixel(piece)
 
-    def build(self, piece: Piece, name: str, *, blocked: bool = False) -> Native:
-        """The operator of op type `name` for a piece. UnsupportedError where no kernel can be made."""
-        key = (piece.name, blocked)
+    def build(
+        self, piece: Piece, name: str, *, blocked: bool = False, enlarged: Enlarged | None = None
+    ) -> Native:
+        """The operator of op type `name` for a piece, with an input that it enlarges if it is said which.
+        UnsupportedError where no kernel can be made."""
+        key = (piece.name, blocked, enlarged)
         if key not in self._built:
-            self._built[key] = self._made(piece, blocked)
+            self._built[key] = (
+                self._made(piece, blocked)
+                if enlarged is None
+                else Native(*enlarging_operator(piece, enlarged, self.machine, self.threads))
+            )
         native = self._built[key]
         return replace(native, operator=replace(native.operator, name=name))
 
     def by_eight(self, piece: Piece, *, blocked: bool) -> bool:
         """Multiply a chain by eight from now on (see kernels/seven.py); False if that changes nothing."""
-        native = self._built.get((piece.name, blocked))
+        native = self._built.get((piece.name, blocked, None))
         if native is None or native.plan is None or not any(native.plan.seven):
             return False
         self._by_eight.add(piece.name)
-        del self._built[piece.name, blocked]
+        del self._built[piece.name, blocked, None]
         return True
 
     def _made(self, piece: Piece, blocked: bool) -> Native:

@@ -21,6 +21,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from regweave.devices.onnxruntime import DOMAIN, NativeSession
+from regweave.engine.enlarged import Enlarged
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop
 from regweave.engine.report import Accuracy
@@ -75,7 +76,14 @@ def captured(
     return {**constants, **added, **given, **found}
 
 
-def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray], *, blocked: bool) -> Check:
+def check_piece(
+    piece: Piece,
+    natives: Natives,
+    tensors: Mapping[str, np.ndarray],
+    *,
+    blocked: bool,
+    enlarged: Enlarged | None = None,
+) -> Check:
     """Run one piece natively on captured tensors and compare. Products of halves that are not accurate enough
     are multiplied as usual."""
     x = tensors[piece.input]
@@ -89,7 +97,7 @@ def check_piece(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     reference, at = _reference(piece, x, extras)
 
     def judged() -> Check:
-        ours = _run(piece, natives, x, extras, theirs.shape, blocked)
+        ours = _run(piece, natives, x, extras, theirs.shape, blocked, enlarged)
         return _judge(reference, _at(piece, ours, at), _at(piece, theirs, at))
 
     check = judged()
@@ -176,9 +184,15 @@ def _run(
     extras: Sequence[np.ndarray],
     shape: Sequence[int],
     blocked: bool,
+    enlarged: Enlarged | None = None,
 ) -> np.ndarray:
     """The piece's output, plain, of `shape`."""
-    native = natives.build(piece, "Piece", blocked=blocked)
+    native = natives.build(piece, "Piece", blocked=blocked, enlarged=enlarged)
+    if enlarged is not None:
+        extras = [
+            extra[..., :: enlarged.scale, :: enlarged.scale] if index == enlarged.index else extra
+            for index, extra in enumerate(extras)
+        ]
     given = [_block(array, natives.block) if blocked else array for array in (x, *extras)]
     names = [f"input{index}" for index in range(len(given))]
     graph = helper.make_graph(
