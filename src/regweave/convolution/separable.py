@@ -36,6 +36,8 @@ def factors(weights: np.ndarray) -> np.ndarray | None:
         return None
     rows *= np.exp2(-np.ceil(np.log2(sums)))[:, None]  # powers of two: nothing is rounded
     columns = planes[each, :, largest % width] / rows[each, largest % width, None]
+    if np.abs(columns).max() > np.finfo(np.float32).max:
+        return None
     found = np.concatenate([columns, rows], axis=1).astype(np.float32)
     product = found[:, :height, None].astype(np.float64) * found[:, None, height:]
     near = np.abs(product - planes) <= _ROUNDING * np.abs(planes)

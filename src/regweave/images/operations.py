@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX
 
 from regweave.errors import InputError, nearest_names
 from regweave.files import path_of, read_file
@@ -194,6 +195,9 @@ def read_matrix(path: Path) -> np.ndarray:
 def _read_npy(path: Path) -> np.ndarray:
     with open(path, "rb") as file:
         try:
+            if file.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:  # NumPy would take it for a pickle
+                raise ValueError("it does not begin as one")
+            file.seek(0)
             matrix = np.load(file, allow_pickle=False)
             if matrix.dtype.kind not in "fiub":
                 raise ValueError(f"elements of type {matrix.dtype}")
