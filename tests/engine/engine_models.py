@@ -26,13 +26,15 @@ class Images:
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def conv(self, x: str, y: str, k: int, n: int, kernel: int = 1, bias: bool = True, group: int = 1) -> str:
+    def conv(
+        self, x: str, y: str, k: int, n: int, kernel: int = 1, bias: bool = True, group: int = 1, **settings
+    ) -> str:
         weight = self.random.standard_normal((n, k // group, kernel, kernel), dtype=np.float32) / np.sqrt(k)
         names = [x, self.constant(f"{y}.w", weight.astype(np.float32))]
         if bias:
             names.append(self.constant(f"{y}.b", self.random.standard_normal(n, dtype=np.float32)))
-        pads = [kernel // 2] * 4
-        self.nodes.append(helper.make_node("Conv", names, [y], name=f"{y}.conv", pads=pads, group=group))
+        settings = {"pads": [kernel // 2] * 4, "group": group, **settings}
+        self.nodes.append(helper.make_node("Conv", names, [y], name=f"{y}.conv", **settings))
         return y
 
     def node(self, op_type: str, inputs: Sequence[str], y: str, domain: str = "", **attributes) -> str:

@@ -12,6 +12,7 @@ from engine_models import Images
 import regweave
 from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, unsupported_reason
 from regweave.devices.onnxruntime.sized import Pool
+from regweave.engine import interleaved
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
@@ -280,6 +281,32 @@ def test_pools_make_images_smaller_between_convolutions_and_at_the_end(kernel, s
         x = image(*shape)
         [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("pads", [(2, 1, 2, 1), (1, 1, 1, 1), (0, 0, 3, 2)])
+def test_rows_that_lie_apart_are_taken_apart_in_regions_too(pads, run, monkeypatch):
+    m = Images(channels=4, size=("height", "width"))
+    a = m.node("Relu", [m.conv("x", "first", 4, 8, 3, dilations=[2, 1], pads=pads)], "a")
+    m.conv(a, "y", 8, 6, 3, dilations=[3, 2], pads=pads)
+    proto = m.model(["y"])
+    asked = []
+    parts = interleaved.convolutions
+
+    def convolutions(*given):
+        found = parts(*given)
+        asked.append(len(found))
+        return found
+
+    monkeypatch.setattr("regweave.engine.regional.convolutions", convolutions)
+    session = opened(proto, height=40, width=24)
+    for shape in ((1, 4, 40, 24), (2, 4, 33, 30), (1, 4, 13, 17)):
+        x = image(*shape)
+        [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        x[0, 1, 6, 7] = np.nan
+        [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    assert max(asked) > 1
 
 
 def test_threads_do_not_change_a_bit():

@@ -10,9 +10,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from regweave.convolution import DenseConvolution
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
-from regweave.engine.preparing import Shape, convolution_step, piece_step, planes_step, room_of
+from regweave.engine.interleaved import Part
+from regweave.engine.preparing import Shape, piece_step, planes_step, room_of
 from regweave.graphs import Piece
 from regweave.graphs.bands import (
     Band,
@@ -76,7 +76,7 @@ class Banded:
             self.pitch[root] = plane if plane % _PAGE else plane + LINE
         sizes = {root: plan.shapes[root][1] * pitch for root, pitch in self.pitch.items()}
         self.offsets, self.size = placed(plan.region, sizes, plan.where, LINE, bands.kept)
-        self.dense: dict[tuple, DenseConvolution] = {}
+        self.parts: dict[tuple, tuple[Part, ...]] = {}
 
     def prepared(self) -> Prepared:
         """The steps of all bands of all images."""
@@ -84,8 +84,9 @@ class Banded:
         for band in self.bands.bands:
             for work in band.works:
                 if is_convolution(work.member):
-                    self._dense(work)
-        strips, room = room_of(list(self.dense.values()), self.plan.layers.scratch_bytes)
+                    self._parts(work)
+        dense = [part.dense for parts in self.parts.values() for part in parts]
+        strips, room = room_of(dense, self.plan.layers.scratch_bytes)
         steps = [
             step
             for image in range(shape[0])
@@ -146,7 +147,7 @@ class Banded:
         x = self._place(source, low, band, image, room)
         y = self._place(member.output, work.first, band, image, room)
         if is_convolution(member):
-            return [convolution_step(self._dense(work), x[0], y[0], strips)]
+            return [part.step(x[0], y[0], strips, 0, 0) for part in self._parts(work)]  # one image
         if isinstance(member.work, Piece):
             images = [
                 self._place(name, 0 if name in member.gates else low, band, image, room)
@@ -174,13 +175,13 @@ class Banded:
             addend[0] if addend else None, (first > 0, last < height),
         )  # fmt: skip
 
-    def _dense(self, work: Work) -> DenseConvolution:
+    def _parts(self, work: Work) -> tuple[Part, ...]:
         """The convolution of the rows that a work makes; the same one wherever these are as many."""
         member, shapes = work.member, self.plan.shapes
         source = member.inputs[0]
         axis, _ = vertical(member, shapes[source]).band(work.first, work.last)
         key = member.output, axis.size, axis.before, axis.after
-        if key not in self.dense:
+        if key not in self.parts:
             assert isinstance(member.work, Piece), "the caller asks for convolutions only"
             strides = []
             for name in (source, member.output):
@@ -188,7 +189,7 @@ class Banded:
                 spot = self.plan.where.get(name)
                 pitch = plane if spot is None else self.pitch.get(spot.root, plane)
                 strides.append((shapes[name][1] * pitch, pitch, 4 * width, 4))
-            layer = self.plan.layer(member, axis.before, axis.after)
             shape = (1, shapes[source][1], axis.size, shapes[source][3])
-            self.dense[key] = layer.dense(shape, *strides, finite=self.plan.finite)
-        return self.dense[key]
+            ends = axis.before, axis.after
+            self.parts[key] = self.plan.convolutions(member, shape, *strides, ends=ends)
+        return self.parts[key]

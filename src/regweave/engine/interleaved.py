@@ -20,8 +20,8 @@ from math import prod
 
 from regweave.convolution import Conv2d, DenseConvolution
 from regweave.convolution.choice import transforms
-from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, Step
-from regweave.engine.preparing import Shape, convolution_step, room_of
+from regweave.devices.onnxruntime import Place, Step
+from regweave.engine.preparing import Shape, convolution_step
 from regweave.operators import Axis, Convolution
 
 
@@ -32,6 +32,20 @@ class Interleaved:
     source: int
     target: int
     axis: Axis
+
+
+@dataclass(frozen=True)
+class Part:
+    """A convolution, and the bytes from the first row of image and result to where it begins."""
+
+    dense: DenseConvolution
+    x: int = 0
+    y: int = 0
+
+    def step(self, x: Place, y: Place, strips: int, x_image: int, y_image: int) -> Step:
+        """What runs it where image and result lie there, and images are so many bytes apart."""
+        x, y = replace(x, offset=x.offset + self.x), replace(y, offset=y.offset + self.y)
+        return convolution_step(self.dense, x, y, strips, x_image, y_image)
 
 
 def interleaved(axis: Axis) -> tuple[Interleaved, ...]:
@@ -58,26 +72,30 @@ def worth_parting(c: Convolution) -> bool:
     )
 
 
-def prepare_interleaved(
-    c: Convolution, shape: Shape, layer: Callable[[tuple[int, ...], tuple[int, int]], Conv2d]
-) -> Prepared:
-    """What runs `c` on dense images of that shape; `layer` gives its convolution with other padding and
-    dilations."""
-    batch, channels, _, width = shape
+def convolutions(
+    layer: Conv2d,
+    shape: Shape,
+    x_strides: tuple[int, ...],
+    y_strides: tuple[int, ...],
+    parted: Callable[[tuple[int, ...], tuple[int, int]], Conv2d],
+    finite: bool,
+) -> tuple[Part, ...]:
+    """What runs a layer on images of that shape, whose images, channels, rows and elements are so many bytes
+    apart, as those of the result; `parted` gives its convolution with other padding and dilations."""
+    c = layer.convolution(shape)
+    if not (finite and worth_parting(c)):
+        return (Part(layer.dense(shape, x_strides, y_strides, finite=finite)),)
     d, left, right = c.vertical.dilation, c.horizontal.before, c.horizontal.after
-    x_strides, y_strides = _strides(c.image_shape, d), _strides(c.out_shape, d)
-    parts: list[tuple[DenseConvolution, Place, Place]] = []
+    apart = [(*s[:2], d * s[2], s[3]) for s in (x_strides, y_strides)]
+    found = []
     for part in interleaved(c.vertical):
         padding = part.axis.before, left, part.axis.after, right
-        rows = batch, channels, part.axis.size, width
-        dense = layer(padding, (1, c.horizontal.dilation)).dense(rows, x_strides, y_strides)
-        x, y = 4 * width * part.source, 4 * c.horizontal.outputs * part.target
-        parts.append((dense, Place(0, x), Place(OUTPUT_PLACE, y)))
-    strips, memory = room_of([dense for dense, _, _ in parts])
-    steps: tuple[Step, ...] = tuple(convolution_step(dense, x, y, strips) for dense, x, y in parts)
-    return Prepared(c.out_shape, steps, memory)
+        rows = (*shape[:2], part.axis.size, shape[3])
+        dense = parted(padding, (1, c.horizontal.dilation)).dense(rows, *apart)
+        found.append(Part(dense, x_strides[2] * part.source, y_strides[2] * part.target))
+    return tuple(found)
 
 
-def _strides(shape: Shape, apart: int) -> tuple[int, ...]:
-    """Bytes from one image, channel, row and element to the next, of every `apart`-th row."""
-    return 4 * prod(shape[1:]), 4 * prod(shape[2:]), 4 * apart * shape[3], 4
+def strides_of(shape: Shape) -> tuple[int, ...]:
+    """Bytes from one image, channel, row and element to the next where they lie one after the other."""
+    return 4 * prod(shape[1:]), 4 * prod(shape[2:]), 4 * shape[3], 4

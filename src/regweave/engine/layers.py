@@ -21,17 +21,19 @@ class Layers:
     def __init__(self, region: Region, machine: VectorMachine, threads: int) -> None:
         """Errors: UnsupportedError where a product or a run has no kernel."""
         self.machine, self.threads = machine, threads
-        self._convolutions: dict[tuple[str, tuple[int, ...] | None], Conv2d] = {}
+        self._convolutions: dict[tuple, Conv2d] = {}
         self._others: dict[str, NativeChain | NativeRun] = {}
         for member in region.members:
             if isinstance(member.work, Piece) and member.work.window is None:
                 self._others[member.output] = self._made(member.work)
 
-    def convolution(self, piece: Piece, padding: tuple[int, ...] | None) -> Conv2d:
-        """A piece's convolution, with `padding` in place of its own."""
-        key = piece.output, padding
+    def convolution(
+        self, piece: Piece, padding: tuple[int, ...] | None, dilations: tuple[int, int] | None = None
+    ) -> Conv2d:
+        """A piece's convolution, with `padding` and `dilations` in place of its own."""
+        key = piece.output, padding, dilations
         if key not in self._convolutions:
-            self._convolutions[key] = convolution_layer(piece, self.machine, self.threads, padding)
+            self._convolutions[key] = convolution_layer(piece, self.machine, self.threads, padding, dilations)
         return self._convolutions[key]
 
     def other(self, piece: Piece) -> NativeChain | NativeRun:

@@ -113,13 +113,12 @@ def convolution_step(
     x: Place,
     y: Place,
     strips: int,
-    x_pitch: int | None = None,
-    y_pitch: int | None = None,
+    x_pitch: int,
+    y_pitch: int,
 ) -> Step:
-    """A convolution from x to y, whose images may lie further apart than they are large."""
+    """A convolution from x to y, whose images lie so many bytes apart."""
     arguments = dense.arguments
-    if x_pitch is not None and y_pitch is not None:
-        arguments.x_image, arguments.y_image = x_pitch, y_pitch
+    arguments.x_image, arguments.y_image = x_pitch, y_pitch
     places: dict[Field, Place] = {
         "x": x,
         "y": y,

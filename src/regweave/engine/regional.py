@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from functools import cache
 from math import prod
 
-from regweave.convolution import Conv2d, DenseConvolution
+from regweave.convolution import Conv2d
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, SizedOperator, Step
 from regweave.engine.banded import banded
-from regweave.engine.interleaved import prepare_interleaved, worth_parting
+from regweave.engine.interleaved import Part, convolutions, strides_of
 from regweave.engine.layers import Layers
 from regweave.engine.preparing import (
     Shape,
     convolution_layer,
-    convolution_step,
     piece_step,
     planes_step,
     room_of,
@@ -45,14 +44,14 @@ def convolution_operator(piece: Piece, layer: Conv2d, machine: VectorMachine, th
         return convolution_layer(piece, machine, threads, padding, dilations)
 
     def prepare(shape: Shape, *, finite: bool = True) -> Prepared:
-        c = layer.convolution(shape)
-        if finite and worth_parting(c):
-            return prepare_interleaved(c, shape, parted)
-        dense = layer.dense(shape, finite=finite)
-        strips, memory = room_of([dense])
-        x, y = Place(0), Place(OUTPUT_PLACE)
-        steps = () if 0 in dense.out_shape else (convolution_step(dense, x, y, strips),)
-        return Prepared(dense.out_shape, steps, memory)
+        out_shape = layer.convolution(shape).out_shape
+        if 0 in out_shape:
+            return Prepared(out_shape, (), 0)
+        x, y = strides_of(shape), strides_of(out_shape)
+        parts = convolutions(layer, shape, x, y, parted, finite)
+        strips, memory = room_of([part.dense for part in parts])
+        steps = [part.step(Place(0), Place(OUTPUT_PLACE), strips, x[0], y[0]) for part in parts]
+        return Prepared(out_shape, tuple(steps), memory)
 
     return SizedOperator(piece.name, (piece.widths[0],), ctypes.sizeof(ConvArguments), prepare, keep=(layer,))
 
@@ -80,7 +79,7 @@ class Plan:
         self.region, self.layers, self.finite = region, layers, finite
         self.shapes = region.shapes(given)
         self.where, self.copies = spots(region, self.shapes)
-        self.dense: dict[str, DenseConvolution] = {}
+        self.parts: dict[str, tuple[Part, ...]] = {}
         self.strips, self.start, self.offsets = 0, 0, {}
 
     def prepared(self) -> Prepared:
@@ -88,12 +87,13 @@ class Plan:
         out_shape = self.shapes[self.region.output]
         if 0 in out_shape:
             return Prepared(out_shape, (), 0)
-        self.dense = {
-            member.output: self.layer(member).dense(self.shapes[member.inputs[0]], finite=self.finite)
-            for member in self.region.members
-            if is_convolution(member)
-        }
-        self.strips, self.start = room_of(list(self.dense.values()), self.layers.scratch_bytes)
+        for member in self.region.members:
+            if is_convolution(member):
+                shape = self.shapes[member.inputs[0]]
+                strides = strides_of(shape), strides_of(self.shapes[member.output])
+                self.parts[member.output] = self.convolutions(member, shape, *strides)
+        dense = [part.dense for parts in self.parts.values() for part in parts]
+        self.strips, self.start = room_of(dense, self.layers.scratch_bytes)
         sizes = {name: 4 * prod(shape) for name, shape in self.shapes.items()}
         self.offsets, size = placed(self.region, sizes, self.where, LINE)
         steps = [step for member in self.region.members for step in self._steps(member)]
@@ -109,9 +109,8 @@ class Plan:
             return [self._planes(Repeat(), name, self._plane(name, spot)) for name, spot in copies]
         if not is_convolution(member):
             return self._pieces(member)
-        dense = self.dense[member.output]
-        (x, x_pitch), (y, y_pitch) = self._place(member.inputs[0]), self._place(member.output)
-        return [convolution_step(dense, x, y, self.strips, x_pitch, y_pitch)]
+        (x, x_image), (y, y_image) = self._place(member.inputs[0]), self._place(member.output)
+        return [part.step(x, y, self.strips, x_image, y_image) for part in self.parts[member.output]]
 
     def _pieces(self, member: Member) -> list[Step]:
         """Products or an element-wise run, image by image."""
@@ -156,12 +155,26 @@ class Plan:
         machine, threads = self.layers.machine, self.layers.threads
         return planes_step(work, self.shapes[source], self._plane(source), y, machine, threads, addend)
 
-    def layer(self, member: Member, above: int | None = None, below: int = 0) -> Conv2d:
-        """A member's convolution, if `above` is given with other padding above and below."""
-        assert isinstance(member.work, Piece), "the caller asks for convolutions only"
-        assert member.work.window is not None, "the piece of a convolution has one"
+    def convolutions(
+        self,
+        member: Member,
+        shape: Shape,
+        x_strides: tuple[int, ...],
+        y_strides: tuple[int, ...],
+        ends: tuple[int, int] | None = None,
+    ) -> tuple[Part, ...]:
+        """What runs a member's convolution on images of that shape; `ends` is other padding above and below,
+        for rows of its image."""
+        work = member.work
+        assert isinstance(work, Piece), "the caller asks for convolutions only"
+        assert work.window is not None, "the piece of a convolution has one"
         padding = None
-        if above is not None:
-            _, left, _, right = member.work.window.convolution(self.shapes[member.inputs[0]]).pads
-            padding = (above, left, below, right)
-        return self.layers.convolution(member.work, padding)
+        if ends is not None:
+            _, left, _, right = work.window.convolution(self.shapes[member.inputs[0]]).pads
+            padding = (ends[0], left, ends[1], right)
+        layer = self.layers.convolution(work, padding)
+
+        def parted(padding: tuple[int, ...], dilations: tuple[int, int]) -> Conv2d:
+            return self.layers.convolution(work, padding, dilations)
+
+        return convolutions(layer, shape, x_strides, y_strides, parted, self.finite)
