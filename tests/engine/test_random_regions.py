@@ -105,7 +105,7 @@ class Grown:
         return self.m.node("DepthToSpace", [deep], y, blocksize=2, mode=mode), 3, 2 * scale
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("seed", [0, 2, 5, 6, 7, 16, 20])
 def test_random_models_in_regions(seed, run, monkeypatch):
     grown = Grown(seed)
     proto, random = grown.model(), np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def test_random_models_in_regions(seed, run, monkeypatch):
     wanted = [piece for piece in pieces if random.random() < 0.8]
     others = [piece for piece in pieces if piece not in wanted]
     regions = find_regions(model, wanted, others, MOST_IMAGES, large=int(random.choice([0, 2000, 1 << 20])))
-    assert regions or seed >= 8, "those that always run have regions"
+    assert regions or seed >= 100, "those that always run have regions"
     threads = int(random.integers(1, 3))
     with Workshop() as shop:
         session = build(model, regions, Natives(detect(), threads, block_size()), shop).open(shop, threads)
