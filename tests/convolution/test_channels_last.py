@@ -5,9 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from regweave.convolution import Conv2d, last
-from regweave.convolution.last_choice import choose_last
+from regweave.convolution import Conv2d
+from regweave.convolution.channels_last import (
+    LastChoice,
+    LastConvolution,
+    choose_last,
+    native,
+    pack_last,
+)
 from regweave.kernels.channels_last import DenseTile, DepthTile
+from regweave.kernels.convolution import transform
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators import convolution_of
 
@@ -89,7 +96,7 @@ def test_random_convolutions_of_views(isa, seed):
 )
 def test_threads_do_not_change_bits(isa, shape, weights, settings, monkeypatch):
     many = lambda flops, threads, most: most if threads > 1 else 1  # noqa: E731
-    monkeypatch.setattr(last, "job_parts", many)
+    monkeypatch.setattr(native, "job_parts", many)
     random = np.random.default_rng(0)
     x, w = (random.standard_normal(size, dtype=np.float32) for size in (shape, weights))
     one = Conv2d(w, order="nhwc", threads=1, isa=isa, **settings)(x)
@@ -163,7 +170,9 @@ def test_tiles_that_are_chosen():
     # 4 KiB from pixel to pixel: all in one set of the cache
     assert choice_of(AVX512, (1, 1024, 1, 196), (256, 1024, 1, 1)).tile.pixels <= 8
     square = choice_of(AVX512, (1, 64, 56, 56), (64, 64, 3, 3), padding=1)
-    assert (square.form, len(square.tile.spans)) == ("transformed", 4)
+    assert (square.form, square.tile.staged, square.tile.pixels) == ("transformed", True, 14)
+    few = choice_of(AVX512, (1, 3, 300, 300), (16, 3, 3, 3), padding=1)
+    assert (few.form, few.tile.staged, few.tile.spans) == ("transformed", False, (6, 6, 6, 6))
     assert choice_of(AVX512, (1, 64, 56, 56), (64, 64, 3, 3), padding=1, dense=False).form == "none"
     eight = choice_of(AVX512, (1, 8, 56, 56), (8, 8, 1, 1))
     assert eight.machine is AVX2
@@ -179,4 +188,28 @@ def test_strips_are_small(machine):
         c = convolution_of(shape, weights, padding=1)
         choice = choose_last(c, machine, stream=False, epilogue=(), threads=2, dense=True)
         assert isinstance(choice.tile, DenseTile)
-        assert 0 < 4 * last.scratch_bytes(c, choice) <= 0.02 * 4 * np.prod(shape) + 4 * 4096
+        assert 0 < 4 * native.scratch_bytes(c, choice) <= 0.02 * 4 * np.prod(shape) + 4 * 4096
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=ISAS)
+@pytest.mark.parametrize("staged", [False, True])
+def test_products_of_transformed_rows_in_registers_and_on_a_stage(machine, staged):
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(size, dtype=np.float32) for size in ((1, 13, 17, 8), (24, 8, 3, 3)))
+    c = convolution_of((1, 8, 13, 17), w.shape, padding=1)
+    vectors = -(-24 // machine.lanes)
+    tile = DenseTile(
+        (2, 2) if staged else (6,),
+        (vectors if staged else 1,),
+        strip=True,
+        masked=24 % machine.lanes > 0,
+        transform=transform(4, 3),
+        staged=staged,
+    )
+    choice = LastChoice(tile, machine, (vectors,) if staged else (1,) * vectors, 8, 17)
+    y = np.full((1, 13, 17, 24), np.nan, np.float32)
+    strides = [np.moveaxis(array, -1, 1).strides for array in (x, y)]
+    made = LastConvolution(c, choice, *strides, threads=1)
+    assert choice.form == "transformed"
+    assert made.run(x.ctypes.data, y.ctypes.data, pack_last(c, choice, w, None))
+    assert abs(np.moveaxis(y, -1, 1) - c.reference(np.moveaxis(x, -1, 1), w)).max() < 2e-5

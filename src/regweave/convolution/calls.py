@@ -213,7 +213,7 @@ class Conv2d:
             convolve_halves(c, x, y, self._compute)
             return
         used = self._compute(c, x, y)
-        if used is not None and self.machine is not None and not _paged(x, y):
+        if used is not None and self.machine is not None and (x.strides[3] != 4 or not _paged(x, y)):
             native, packed = used
             alignment = self.machine.vector_bytes if native.choice.tile.stream else 1
             layout = (image.shape, image.strides, result.shape, result.strides)
@@ -306,11 +306,11 @@ class Conv2d:
     ) -> tuple[Any, np.ndarray] | None:
         """`_prepare` where channels lie side by side; None where they do not or another form is asked for."""
         side_by_side = (x_strides[1] == 4 or c.channels == 1) and (y_strides[1] == 4 or c.filters == 1)
-        rows = x_strides[3] == y_strides[3] == 4
+        one = c.vertical.size == c.horizontal.size == 1  # pixel: both orders are the same
+        rows = x_strides[3] == y_strides[3] == 4 and not one
         if rows or not side_by_side or form not in (None, untransformed(c)):
             return None
-        from regweave.convolution.last import LastConvolution, pack_last
-        from regweave.convolution.last_choice import choose_last
+        from regweave.convolution.channels_last import LastConvolution, choose_last, pack_last
 
         choice = choose_last(
             c,

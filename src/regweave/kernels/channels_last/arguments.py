@@ -26,6 +26,9 @@ some results again, so every unit walks the same table of tiles.
     dense                   1: an image row's pixels follow one another in memory
     strip_row               bytes of a row of a strip
     vectors, last_vector    of channels in lanes: how many; bytes from the first channel to the last vector
+    columns                 output pixels of a row of a window
+    stage_offset            of products that are staged: bytes from the strip to them; bytes from a product of
+    stage_plane, stage_pixel    all pixels to the next one, from pixel to pixel
     group_bytes             bytes from the image rows of a group of transformed rows to those of the next
     zero_bytes              bytes of a line of zeros that a part's memory begins with
     flags                   of transformed rows: a vector per part, NaN where a result is not finite
@@ -60,6 +63,10 @@ _SIZES = (
     "pixel_bytes",
     "dense",
     "strip_row",
+    "columns",
+    "stage_offset",
+    "stage_plane",
+    "stage_pixel",
     "group_bytes",
     "zero_bytes",
     "vectors",
@@ -105,6 +112,9 @@ class SpanEntry(ctypes.Structure):
 
 class FilterEntry(ctypes.Structure):
     """A tile of filters: how many vectors, bytes to its weights, its channels in x, its filters in y, and
-    the address of the mask of its last vector."""
+    the address of the mask of its last vector. Of products that are staged there is an entry for each; y is
+    then where they are staged, `result` the bytes to the filters in y, `done` 1 for the last product."""
 
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("vectors", "weights", "x", "y", "mask"))
+    _fields_ = tuple(
+        (name, ctypes.c_int64) for name in ("vectors", "weights", "x", "y", "mask", "result", "done")
+    )

@@ -42,7 +42,7 @@ class DenseProducts:
         b, r, tile = w.b, w.r, self.tile
         spans = [b.general(f"span{number}") for number in range(len(tile.spans))]
         for number, span in enumerate(spans):
-            if tile.transform is not None and number:
+            if tile.fused is not None and number:
                 b.emit("mov", span, spans[number - 1])
                 b.emit("add", span, w.slot("x_step"))
                 continue
@@ -67,7 +67,9 @@ class DenseProducts:
         else:
             b.emit("mov", r.left, w.field("run_count"))
             self._runs(w, acc, spans, pitches)
-        if tile.transform is None:
+        if tile.staged:
+            self._stage(w, acc)
+        elif tile.transform is None:
             self._store(w, acc)
         else:
             store_transformed(w, tile, acc)
@@ -81,7 +83,7 @@ class DenseProducts:
         for pixels in sorted(used | ({1} if used else set())):
             pitches[pixels] = b.general(f"pitch{pixels}")
             if pixels == 1:
-                pitch = w.slot("x_step") if self.tile.transform is None else w.field("strip_row")
+                pitch = w.slot("x_step") if self.tile.fused is None else w.field("strip_row")
                 b.emit("mov", pitches[1], pitch)
             elif pixels < 7:
                 b.emit("lea", pitches[pixels], b.at(pitches[1], index=pitches[1], scale=pixels - 1))
@@ -144,7 +146,7 @@ class DenseProducts:
         self._step(w, acc, spans, pitches)
         for span in spans:
             b.emit("add", span, 4)
-        products = 1 if self.tile.transform is None else self.tile.transform.products
+        products = 1 if self.tile.fused is None else self.tile.fused.products
         b.emit("add", r.walk, products * self.vectors * w.geometry.vector_bytes)
         b.emit("dec", r.steps)
         b.emit("jump_nonzero", step)
@@ -158,7 +160,7 @@ class DenseProducts:
         spans: list[Variable],
         pitches: dict[int, Variable],
     ) -> None:
-        b, t = w.b, self.tile.transform
+        b, t = w.b, self.tile.fused
         registers = len(b.machine.register_class("vector").registers)
         held = self.vectors > 1 and len(acc) + self.vectors < registers
         weights = self._weights(w, 0)
@@ -179,7 +181,7 @@ class DenseProducts:
             (span, at) for span, count in zip(spans, self.tile.spans, strict=True) for at in range(count)
         ]
         order = list(enumerate(places))
-        return order if self.tile.transform is None else sorted(order, key=lambda entry: entry[1][1])
+        return order if self.tile.fused is None else sorted(order, key=lambda entry: entry[1][1])
 
     def _weights(self, w: Workspace, product: int) -> list[Variable]:
         """Those of a step, for a product of a transform."""
@@ -187,6 +189,21 @@ class DenseProducts:
         for v, weight in enumerate(weights, product * self.vectors):
             w.b.emit("load", weight, w.b.at(w.r.walk, v * w.geometry.vector_bytes))
         return weights
+
+    def _stage(self, w: Workspace, acc: dict[tuple[int, int], Variable]) -> None:
+        """Whole vectors to where a product is staged."""
+        b, r, pixel = w.b, w.r, 0
+        pitch = b.general("stage_pixel")
+        b.emit("mov", pitch, w.field("stage_pixel"))
+        for number, pixels in enumerate(self.tile.spans):
+            b.emit("mov", r.out, w.slot("target"))
+            b.emit("add", r.out, b.at(r.near, _entry(number) + SpanEntry.y.offset))
+            for i in range(pixels):
+                if i:
+                    b.emit("add", r.out, pitch)
+                for v in range(self.vectors):
+                    b.emit("store", b.at(r.out, v * w.geometry.vector_bytes), acc[pixel, v])
+                pixel += 1
 
     def _store(self, w: Workspace, acc: dict[tuple[int, int], Variable]) -> None:
         b, r, tile = w.b, w.r, self.tile

@@ -23,7 +23,12 @@ from regweave.kernels.channels_last.dense import DenseProducts
 from regweave.kernels.channels_last.depthwise import DepthProducts
 from regweave.kernels.channels_last.strip import FillRows
 from regweave.kernels.channels_last.tiles import DenseTile, DepthTile
-from regweave.kernels.channels_last.transformed import FillTransformedRows, clear_line, tell
+from regweave.kernels.channels_last.transformed import (
+    FillTransformedRows,
+    RestoreRows,
+    clear_line,
+    tell,
+)
 from regweave.kernels.division import share
 from regweave.kernels.geometry import geometry_of
 from regweave.kernels.workspace import Workspace
@@ -65,6 +70,10 @@ class _Driver:
         b.emit("mov", w.slot("strip"), value)
         if self.tile.transform is not None:
             clear_line(w)
+        if self.tile.staged:
+            b.emit("mov", value, w.slot("strip"))
+            b.emit("add", value, w.field("stage_offset", args=args))
+            b.emit("mov", w.slot("stage"), value)
         for name in ("y_row", "x_step"):
             b.emit("mov", value, w.field(name, args=args))
             b.emit("mov", w.slot(name), value)
@@ -154,7 +163,8 @@ class _Driver:
         b.emit("mov", entry, w.slot("filter"))
         for slot, start, place in (
             ("source", "from", FilterEntry.x),
-            ("target", "to", FilterEntry.y),
+            ("target", "stage" if self.tile.staged else "to", FilterEntry.y),
+            *([("result", "to", FilterEntry.result)] if self.tile.staged else []),
         ):
             b.emit("mov", value, w.slot(start))
             b.emit("add", value, b.at(entry, place.offset))
@@ -167,22 +177,34 @@ class _Driver:
             b.emit("mov", w.slot("mask"), value)
         b.emit("mov", r.near, w.field("spans"))
         w.copy_slot("tiles_left", "tiles")
-        if isinstance(self.tile, DepthTile):
-            self._tiles(DepthProducts(self.tile), 1)
+        tile = self.tile
+        if isinstance(tile, DepthTile):
+            self._tiles(DepthProducts(tile), 1)
         else:
             b.emit("mov", value, b.at(entry, FilterEntry.vectors.offset))
-            for vectors in self.tile.vectors:
+            for vectors in tile.vectors:
                 other = b.fresh_label("other_width")
-                if vectors != self.tile.vectors[-1]:
+                if vectors != tile.vectors[-1]:
                     b.emit("cmp", value, vectors)
                     b.emit("jump_not_equal", other)
-                self._tiles(DenseProducts(self.tile, vectors), self.tile.entries)
-                if vectors != self.tile.vectors[-1]:
+                self._tiles(DenseProducts(tile, vectors), tile.entries)
+                if tile.staged:
+                    self._restore(tile, vectors, finished)
+                if vectors != tile.vectors[-1]:
                     b.emit("jump", finished)
                     b.label(other)
         b.label(finished)
         w.advance_slot("filter", 8 * len(FilterEntry._fields_))
         self._count_down("filters_left", again)
+
+    def _restore(self, tile: DenseTile, vectors: int, finished: str) -> None:
+        """After the last product: the way back."""
+        b, entry = self.b, self.b.general("entry")
+        b.emit("mov", entry, self.w.slot("filter"))
+        b.emit("mov", entry, b.at(entry, FilterEntry.done.offset))
+        b.emit("test", entry, entry)
+        b.emit("jump_zero", finished)
+        self.w.call(RestoreRows(tile, vectors))
 
     def _tiles(self, routine: DenseProducts | DepthProducts, spans: int) -> None:
         """All tiles of pixels with one tile of filters."""

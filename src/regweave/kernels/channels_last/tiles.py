@@ -16,8 +16,9 @@ class DenseTile:
 
     `spans`: pixels of each span of a tile; `vectors`: numbers of vectors of a tile of filters; `strip`: rows
     are copied with their padding first; `masked`: the last vector of filters is stored through the mask;
-    `pieces`: sums are made in pieces. With a `transform` a span is a pixel
-    with all its products, each with weights of its own, of one vector of filters.
+    `pieces`: sums are made in pieces. With a `transform` a span is a pixel with all its products, each with
+    weights of its own, of one vector of filters; or, `staged`, products are made one after the other, go to
+    memory, and come back for the way back.
     """
 
     spans: tuple[int, ...]
@@ -28,6 +29,7 @@ class DenseTile:
     stream: bool = False
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
+    staged: bool = False
 
     def __post_init__(self) -> None:
         if not self.spans or not self.vectors or min(*self.spans, *self.vectors) < 1:
@@ -38,7 +40,7 @@ class DenseTile:
                 where="spans",
                 expected=f"at most {MOST_SPANS} spans of at most {MOST_PIXELS}",
             )
-        t = self.transform
+        t = self.fused
         if t is not None and (self.spans != (t.products,) * len(self.spans) or self.vectors != (1,)):
             raise InputError(
                 f"spans of {self.spans} pixels, {self.vectors} vectors of filters",
@@ -52,14 +54,19 @@ class DenseTile:
         return sum(self.spans)
 
     @property
+    def fused(self) -> Transform | None:
+        """The transform whose products are all in registers."""
+        return None if self.staged else self.transform
+
+    @property
     def length(self) -> int:
         """Neighbouring pixels that a SpanEntry stands for."""
-        return self.spans[0] if self.transform is None else len(self.spans)
+        return self.spans[0] if self.fused is None else len(self.spans)
 
     @property
     def entries(self) -> int:
         """SpanEntries of a tile."""
-        return len(self.spans) if self.transform is None else 1
+        return len(self.spans) if self.fused is None else 1
 
     def fits(self, registers: int) -> bool:
         """Whether the results find room beside a vector of weights each."""
@@ -84,7 +91,7 @@ class DepthTile:
     epilogue: tuple[Elementwise, ...] = ()
 
     transform = None
-    strip = False
+    strip = staged = False
 
     def __post_init__(self) -> None:
         if min(self.rows, self.columns, *self.kernel, *self.stride, *self.dilation) < 1:

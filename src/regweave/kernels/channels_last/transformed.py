@@ -9,6 +9,8 @@ row of pixels times channels. A row that does not exist is the line of zeros.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from regweave.assembly.variables import Variable
 from regweave.kernels.channels_last.arguments import SpanEntry
 from regweave.kernels.channels_last.storing import ResultStore, activated
@@ -173,20 +175,12 @@ def store_transformed(w: Workspace, tile: DenseTile, acc: dict[tuple[int, int], 
     b, r, t, pixels = w.b, w.r, tile.transform, len(tile.spans)
     assert t is not None
     b.emit("mov", r.walk, w.slot("weights"))
-    results, total = {}, None
+    results = {}
     for pixel in range(pixels):
         products = [acc[pixel * t.products + product, 0] for product in range(t.products)]
         for row, value in enumerate(inverse(b, t, products)):
             results[row, pixel] = value
-            if total is None:
-                total = b.vector("total")
-                b.emit("move", total, value)
-            else:
-                b.emit("add", total, total, value)
-    assert total is not None
-    b.emit("mul", total, total, b.constant(0.0))
-    b.emit("add", total, total, watched(w))
-    b.emit("store", watched(w), total)
+    _watch(w, list(results.values()))
     for value in results.values():
         b.emit("add", value, value, b.at(r.walk))
     by_row = {key: results[key] for key in sorted(results)}
@@ -210,3 +204,87 @@ def store_transformed(w: Workspace, tile: DenseTile, acc: dict[tuple[int, int], 
                 b.emit("add", here, pitch)
             store(b.at(here), ordered, (row, pixel), masked=tile.masked)
     b.label(done)
+
+
+@frozen
+class RestoreRows:
+    """Routine: the results of all products that are staged, of `vectors` vectors of filters.
+
+    Slot `stage` is the address of the products, `result` that of the window's first result of these filters;
+    `weights` is the address of their biases.
+    """
+
+    tile: DenseTile
+    vectors: int
+
+    @property
+    def stem(self) -> str:
+        return f"restore_{self.vectors}"
+
+    def write(self, w: Workspace) -> None:
+        b, r, t = w.b, w.r, self.tile.transform
+        assert t is not None
+        at, left, rows = b.general("at"), b.general("pixels_left"), b.general("rows")
+        group, pixel = b.fresh_label("restore_group"), b.fresh_label("restore_pixel")
+        b.emit("mov", at, w.slot("stage"))
+        b.emit("mov", r.walk, w.slot("weights"))
+        w.copy_slot("result_row", "result")
+        w.copy_slot("groups_left", "groups")
+        b.emit("mov", rows, w.slot("height"))
+        b.label(group)
+        b.emit("mov", r.out, w.slot("result_row"))
+        b.emit("mov", left, w.field("columns"))
+        b.label(pixel)
+        for v in range(self.vectors):
+            self._vector(w, t, at, rows, v)
+        b.emit("add", at, w.field("stage_pixel"))
+        b.emit("add", r.out, w.field("y_pixel"))
+        b.emit("dec", left)
+        b.emit("jump_nonzero", pixel)
+        value = b.general("value")
+        b.emit("imul", value, w.slot("y_row"), t.outputs)
+        w.advance_slot("result_row", value)
+        b.emit("sub", rows, t.outputs)
+        b.emit("mov", value, w.slot("groups_left"))
+        b.emit("dec", value)
+        b.emit("mov", w.slot("groups_left"), value)
+        b.emit("jump_nonzero", group)
+        b.emit("ret")
+
+    def _vector(self, w: Workspace, t: Transform, at: Variable, rows: Variable, v: int) -> None:
+        """A vector of filters of a pixel, of all rows of a group that the band has."""
+        b, place = w.b, v * w.geometry.vector_bytes
+        here, plane, done = b.general("here"), b.general("plane"), b.fresh_label("vector_done")
+        b.emit("mov", here, at)
+        b.emit("mov", plane, w.field("stage_plane"))
+        products = b.vectors("product", t.products)
+        for number, product in enumerate(products):
+            if number:
+                b.emit("add", here, plane)
+            b.emit("load", product, b.at(here, place))
+        results = inverse(b, t, products)
+        _watch(w, results)
+        for value in results:
+            b.emit("add", value, value, b.at(w.r.walk, place))
+        ordered, memory = activated(w, self.tile.epilogue, {(row, v): r for row, r in enumerate(results)})
+        store, to = ResultStore(w, self.tile, memory), b.general("to")
+        b.emit("mov", to, w.r.out)
+        for row in range(t.outputs):
+            if row:
+                b.emit("cmp", rows, row)
+                b.emit("jump_less_equal", done)
+                b.emit("add", to, w.slot("y_row"))
+            last = self.tile.masked and v + 1 == self.vectors
+            store(b.at(to, place), ordered, (row, v), masked=last)
+        b.label(done)
+
+
+def _watch(w: Workspace, results: Sequence[Variable]) -> None:
+    """Add zero times the sum of the results to what is watched: zero only if all are finite."""
+    b, total = w.b, w.b.vector("total")
+    b.emit("move", total, results[0])
+    for value in results[1:]:
+        b.emit("add", total, total, value)
+    b.emit("mul", total, total, b.constant(0.0))
+    b.emit("add", total, total, watched(w))
+    b.emit("store", watched(w), total)

@@ -1,0 +1,171 @@
+"""Channels last: which tile, bands and windows a convolution gets.
+
+    filters in lanes     see `shapes`; rows are transformed where that costs less
+    channels in lanes    depthwise kernels: rows x columns of one vector of channels
+
+Lanes that are filters need as many filters: up to 8 of them are done by AVX2's vectors, which are two for one
+on a processor that halves the wide ones (as `convolution.choice` assumes).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import ceil
+
+from regweave.convolution.channels_last.shapes import FILL_BYTES, fused_shape, plain_shape, staged_shape
+from regweave.convolution.channels_last.windows import window
+from regweave.convolution.choice import even_parts, transforms
+from regweave.convolution.strips import row_transform, untransformed
+from regweave.kernels.channels_last import DenseTile, DepthTile
+from regweave.kernels.channels_last.tiles import MOST_LINES
+from regweave.machines.x86 import AVX2, AVX512, VectorMachine
+from regweave.operators import Axis, Convolution, Elementwise
+from regweave.values import frozen
+
+#: Of tiles whose lanes are channels: products, each an instruction, at most; rows and columns, at most.
+_MOST_PRODUCTS, _MOST_SIDE = 512, 8
+#: What rows that are transformed cost beside those that are copied.
+_TRANSFORM = 4.0
+
+
+@frozen
+class LastChoice:
+    """How a convolution of channels last is run: the kernel's tile and machine, vectors of each tile of
+    filters, output rows of a band, columns of a window."""
+
+    tile: DenseTile | DepthTile
+    machine: VectorMachine
+    tiles: tuple[int, ...]
+    band_rows: int
+    window_columns: int
+
+    @property
+    def form(self) -> str:
+        """What is read: the image itself, or strips of its rows."""
+        return "none" if self.tile.transform is None else "transformed"
+
+    @property
+    def packing(self) -> tuple[object, ...]:
+        """What the packed weights depend on."""
+        return self.machine.lanes, self.tiles, self.tile.transform
+
+
+def choose_last(
+    c: Convolution,
+    machine: VectorMachine,
+    *,
+    stream: bool,
+    epilogue: tuple[Elementwise, ...],
+    threads: int,
+    dense: bool,
+    form: str | None = None,
+) -> LastChoice | None:
+    """The choice for `c`; None where these kernels are not for it. `dense`: pixels of a row follow one
+    another. `form`: what `strips.untransformed` gives insists on no transform."""
+    if c.groups > 1 and c.group_channels == c.group_filters == 1:
+        return _depthwise(c, machine, stream, epilogue)
+    transformed = False
+    if transforms(c) and dense and form != untransformed(c):
+        transformed = _cycles(c, machine, transformed=True) < _cycles(c, machine, transformed=False)
+    return _dense(c, machine, stream, epilogue, threads, transformed)
+
+
+def _depthwise(
+    c: Convolution, machine: VectorMachine, stream: bool, epilogue: tuple[Elementwise, ...]
+) -> LastChoice | None:
+    best, least = None, float("inf")
+    registers = len(machine.register_class("vector").registers)
+    down, across = c.axes
+    taps = down.kernel * across.kernel
+    sides = [range(1, min(_MOST_SIDE, axis.outputs) + 1) for axis in c.axes]
+    for rows, columns in product(*sides):
+        results = rows * columns
+        lines = [(axis, count) for axis, count in zip(c.axes, (rows, columns), strict=True)]
+        if results > registers - 3 or results * taps > max(_MOST_PRODUCTS, taps) or taps > _MOST_PRODUCTS:
+            continue
+        if any((count - 1) * axis.stride + axis.span > MOST_LINES for axis, count in lines):
+            continue
+        read = 1
+        for axis, count in lines:
+            read *= len(
+                {i * axis.stride + k * axis.dilation for i in range(count) for k in range(axis.kernel)}
+            )
+        held = results + taps + 3 <= registers
+        products = results * taps
+        loads = read + (taps if held else products)
+        cycles = max(products, loads) + 0.3 * min(products, loads) + 2 * results + 10
+        total = cycles * ceil(down.outputs / rows) * ceil(across.outputs / columns)
+        if total < least:
+            best, least = (rows, columns), total
+    if best is None:
+        return None
+    tile = DepthTile(
+        *best,
+        kernel=(down.kernel, across.kernel),
+        stride=(down.stride, across.stride),
+        dilation=(down.dilation, across.dilation),
+        padded=(_beyond(down), _beyond(across)),
+        masked=c.channels < machine.lanes,
+        stream=stream and c.channels >= machine.lanes,
+        epilogue=epilogue,
+    )
+    return LastChoice(tile, machine, (1,), best[0], across.outputs)
+
+
+def _beyond(axis: Axis) -> bool:
+    """Whether a result reads beyond the image."""
+    return axis.before > 0 or (axis.outputs - 1) * axis.stride + axis.span - axis.before > axis.size
+
+
+def _dense(
+    c: Convolution,
+    machine: VectorMachine,
+    stream: bool,
+    epilogue: tuple[Elementwise, ...],
+    threads: int,
+    transformed: bool,
+) -> LastChoice:
+    machines = (AVX512, AVX2) if machine is AVX512 else (machine,)
+    strip = transformed or any(_beyond(axis) for axis in c.axes)
+    best, least = None, float("inf")
+    shapes = (fused_shape, staged_shape) if transformed else (plain_shape,)
+    for lanes, shape_of in product(machines, shapes):
+        *shape, found = shape_of(c, lanes)
+        if found < least:
+            best, least = (lanes, shape_of is staged_shape, *shape), found
+    assert best is not None
+    machine, staged, pixels, spans, vectors = best
+    tiles = even_parts(-(-c.group_filters // machine.lanes), vectors)
+    t = row_transform(c) if transformed else None
+    steps = c.group_channels * c.horizontal.kernel * (1 if transformed else c.vertical.kernel)
+    tile = DenseTile(
+        spans=(pixels,) * spans,
+        vectors=tuple(sorted(set(tiles), reverse=True)),
+        strip=strip,
+        masked=c.group_filters % machine.lanes != 0,
+        pieces=steps > piece(transformed=transformed),
+        stream=stream and c.group_filters % machine.lanes == 0,
+        epilogue=epilogue,
+        transform=t,
+        staged=staged,
+    )
+    rows, columns = window(c, tile, machine, threads=threads)
+    return LastChoice(tile, machine, tiles, rows, columns)
+
+
+def piece(*, transformed: bool) -> int:
+    """Elements that are summed in one chain, at most."""
+    return 64 if transformed else 256
+
+
+def _cycles(c: Convolution, machine: VectorMachine, *, transformed: bool) -> float:
+    """What the cheapest tile takes."""
+    machines = (AVX512, AVX2) if machine is AVX512 else (machine,)
+    strip = any(_beyond(axis) for axis in c.axes)
+    image = 4.0 * c.channels * c.vertical.size * c.horizontal.size / FILL_BYTES
+    if not transformed:
+        return c.groups * min(plain_shape(c, m)[3] for m in machines) + image * strip
+    t = row_transform(c)
+    filled = image * _TRANSFORM * t.image_rows / (t.outputs * t.stride)
+    least = min(shape(c, m)[3] for m in machines for shape in (fused_shape, staged_shape))
+    return c.groups * least + filled
