@@ -289,7 +289,7 @@ class Conv2d:
             clash=any(lines_clash(x_strides[1] * apart) for apart in range(1, min(c.group_channels, _CLOSE))),
         )
         tile = choice.tile
-        order = (choice.tiles, tile.by_column, tile.separable, tile.combined)
+        order = (choice.tiles, tile.by_column, tile.separable, tile.combined, tile.apart)
         packed = self._packed.get(order)
         if packed is None:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)

@@ -64,6 +64,9 @@ _SEPARABLE_ROWS = 8
 _LOAD, _START = 0.3, 50.0
 #: Filters from which on it pays to transform the rows that they share.
 _WORTH_TRANSFORMING = 4
+#: Kernel columns of all channels from which on it pays to take a transform's products one after the other:
+#: where all products of fewer filters than so many find room, and else.
+_FEW_TOGETHER, _FEW_TAPS, _MANY_TAPS = 4, 16, 144
 #: A folded map's outputs beside one another, at most; the share of cycles that folding must leave.
 _MOST_FOLDED, _FOLDED_GAIN = 256, 0.9
 #: Of a vector's time, what its half spares; bytes of weights per cycle from a core's caches and beyond.
@@ -211,21 +214,29 @@ def _transformed(
 ) -> Choice:
     registers = len(machine.register_class("vector").registers)
     t = row_transform(c)
-    outputs = max(1, min(c.group_filters, (registers - 2) // t.products))
-    tiles = even_parts(c.group_filters, outputs)
     by = _fold(c, machine, "transformed") if in_place and dense and not stream else None
     map_, c = c, unfolded(c, by)
     strip = strip_columns(c, machine, "transformed", by.rows if by else t.outputs)
+    outputs, vectors = (registers - 2) // t.products, 1
+    worth = c.group_channels * c.horizontal.kernel >= (_FEW_TAPS if outputs < _FEW_TOGETHER else _MANY_TAPS)
+    outputs = max(1, min(c.group_filters, outputs))
+    apart = worth and dense and Epilogue(epilogue, by_vector=False).direct
+    if apart:
+        outputs, vectors = _flat_tile(machine, registers, c.group_filters, -(-strip // machine.lanes))
+    tiles = even_parts(c.group_filters, outputs)
+    widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
+    blocks = {size for width in widths for size, _ in part_sizes(-(-width // machine.lanes), vectors)}
     tile = ConvTile(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=t.products,
-        vectors=(1,),
+        vectors=tuple(sorted(blocks, reverse=True)),
         kernel_rows=t.products,
         stream=stream,
         dense=dense,
         epilogue=epilogue,
         halves=_halves(c, machine, strip),
         transform=t,
+        apart=apart,
         in_place=in_place,
         in_place_step=c.horizontal.stride,
         image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,

@@ -86,7 +86,8 @@ def tile_table(
 
 
 def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    """Per group and channel tile: biases, then per tap (and its kernel rows, if any) the weights."""
+    """Per group and channel tile: biases, then per tap (and its kernel rows, if any) the weights; of products
+    that are apart one after the other."""
     filters, deep = c.group_filters, c.group_channels
     rows, columns = c.vertical.kernel, c.horizontal.kernel
     by_tap = weights.reshape(c.groups, filters, deep, rows, columns)
@@ -94,7 +95,9 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
     if combined is not None:
         by_tap = np.einsum("pr,gfdrc->gfdpc", combined.filter, by_tap)
         rows = combined.products
-    if choice.tile.by_column:
+    if choice.tile.apart:
+        by_tap = by_tap.transpose(0, 1, 3, 2, 4)
+    elif choice.tile.by_column:
         by_tap = by_tap.swapaxes(3, 4)
     flat = by_tap.reshape(c.groups, filters, deep * rows * columns)
     if choice.tile.separable:

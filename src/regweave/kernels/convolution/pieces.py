@@ -18,7 +18,7 @@ PIECE = 48
 
 def in_pieces(w: Workspace, sums: Iterable[Variable], loop: Callable[[], None]) -> None:
     """Run `loop`, which does `steps` taps, for all of field `tap_count`; `sums` start at zero."""
-    b, r, size = w.b, w.r, w.geometry.vector_bytes
+    b, size = w.b, w.geometry.vector_bytes
     sums = list(sums)
     memory = w.kept_memory(f"partial_sums_{len(sums)}", size * len(sums))
     left, value = b.general("taps_left"), b.general("value")
@@ -27,11 +27,7 @@ def in_pieces(w: Workspace, sums: Iterable[Variable], loop: Callable[[], None]) 
     b.emit("mov", w.slot("taps_left"), left)
     b.emit("mov", w.slot("pieces_done"), 0)
     b.label(again)
-    b.emit("mov", left, w.slot("taps_left"))
-    b.emit("mov", r.steps, PIECE)
-    b.emit("min", r.steps, left)
-    b.emit("sub", left, r.steps)
-    b.emit("mov", w.slot("taps_left"), left)
+    next_piece(w)
     loop()
     b.emit("mov", value, w.slot("pieces_done"))
     b.emit("test", value, value)
@@ -48,3 +44,13 @@ def in_pieces(w: Workspace, sums: Iterable[Variable], loop: Callable[[], None]) 
     b.emit("mov", w.slot("pieces_done"), 1)
     b.emit("jump", again)
     b.label(complete)
+
+
+def next_piece(w: Workspace) -> None:
+    """Register `steps`: the taps of the next piece, of slot `taps_left`."""
+    b, r, left = w.b, w.r, w.b.general("taps_left")
+    b.emit("mov", left, w.slot("taps_left"))
+    b.emit("mov", r.steps, PIECE)
+    b.emit("min", r.steps, left)
+    b.emit("sub", left, r.steps)
+    b.emit("mov", w.slot("taps_left"), left)

@@ -11,11 +11,13 @@ are zero, so what stands beside the image in memory, a NaN even, never enters a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.convolution.apart import keep_product, open_products, store_apart
 from regweave.kernels.convolution.arguments import BlockEntry
-from regweave.kernels.convolution.pieces import in_pieces
+from regweave.kernels.convolution.pieces import in_pieces, next_piece
 from regweave.kernels.convolution.results import fetch_results, mask_bytes, store_results
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import transform_back
@@ -59,6 +61,10 @@ class Products:
         if self.tile.dense and not self.tile.stream and not self.tile.result_pieces:
             fetch_results(w, self.tile, self.outputs, self.vectors)
         b.emit("mov", r.walk, w.slot("weights"))
+        if self.tile.apart:
+            self._one_by_one(w)
+            b.emit("ret")
+            return
         acc = self._start(w)
         b.emit("add", r.walk, 4 * self.outputs)
         b.emit("mov", r.far, w.slot("taps"))
@@ -75,6 +81,27 @@ class Products:
         store_results(w, self.tile, acc, self.edge)
         b.emit("ret")
 
+    def _one_by_one(self, w: Workspace) -> None:
+        """A transform's products one after the other (see apart): each is a tile of one row."""
+        b, r, tile = w.b, w.r, self.tile
+        assert tile.transform is not None
+        flat = replace(self, tile=replace(tile, transform=None, rows=1, kernel_rows=1))
+        again, piece = b.fresh_label("product"), b.fresh_label("piece")
+        b.emit("add", r.walk, 4 * self.outputs)
+        memory = open_products(w, tile.transform, self.outputs * self.vectors)
+        b.label(again)
+        b.emit("mov", r.far, w.slot("taps"))
+        taps = b.general("taps_left")
+        b.emit("mov", taps, w.field("tap_count"))
+        b.emit("mov", w.slot("taps_left"), taps)
+        b.emit("mov", w.slot("pieces_done"), 0)
+        b.label(piece)
+        next_piece(w)
+        acc = flat._start(w)
+        flat._taps(w, acc)
+        keep_product(w, list(acc.values()), again, piece)
+        store_apart(w, tile, memory, (self.outputs, self.vectors), self.edge)
+
     def _taps(self, w: Workspace, acc: Results) -> None:
         """The next `steps` taps."""
         b, r = w.b, w.r
@@ -82,7 +109,7 @@ class Products:
         b.emit("align", 32)
         b.label(top)
         self._tap(w, acc)
-        if self.tile.transform is not None and self.tile.result_pieces:
+        if (self.tile.transform is not None or self.tile.apart) and self.tile.result_pieces:
             # a small map has few products for each weight: these are asked for in time
             step = 4 * self.outputs * self.tile.kernel_rows
             for line in range(0, step, 64):
@@ -99,7 +126,7 @@ class Products:
             for row in range(self.tile.rows):
                 for v in range(self.vectors):
                     acc[o, row, v] = b.vector(f"result_{o}_{row}_{v}")
-                    if transform is None:
+                    if transform is None and not self.tile.apart:
                         b.emit("broadcast", acc[o, row, v], b.at(w.r.walk, 4 * o))
                     else:
                         b.emit("zero", acc[o, row, v])
@@ -193,7 +220,9 @@ class Products:
                 met[tile.row_of(i, k)].append((k, i))
             rows = [tile.row_of(i, k) for i in tile.rows_of(k)]
             spans.append(range(min(rows), max(rows) + 1))
-        held = max(sum(q in span for span in spans) for q in met) * self.outputs <= room
+        # what is used once is read by the product itself: of such loads there are two in a cycle
+        once = tile.transform is not None and self.vectors == 1
+        held = not once and max(sum(q in span for span in spans) for q in met) * self.outputs <= room
         weights: dict[tuple[int, int], Variable | Memory] = {}
         for q in tile.image_rows:
             place = row(q)

@@ -111,7 +111,7 @@ def _store_vectors(w: Workspace, tile: ConvTile, acc: Results, edge: bool, memor
     b, size = w.b, w.geometry.vector_bytes
     vectors = 1 + max(v for _, _, v in acc)
     order = {key: index for index, key in enumerate(acc)}
-    folded = _Folded(w, tile) if tile.result_pieces else None
+    folded = Folded(w, tile) if tile.result_pieces else None
     last = Last(w, tile, vectors) if edge and folded is None else None
     for o, i, row in _rows_of(w, tile, *_sides(acc)):
         for v in range(vectors):
@@ -148,7 +148,7 @@ def _scatter(w: Workspace, tile: ConvTile, acc: Results, memory: Memory) -> None
         b.emit("jump_nonzero", top)
 
 
-class _Folded:
+class Folded:
     """Stores vectors whose lanes are rows of several folds, a piece for each.
 
     Slot `row_masks` is the bytes from a block's masks to those of the tile's first row.

@@ -41,10 +41,10 @@ class ConvTile:
     rows of results at a time (see paired). `stream`: results pass the caches; `lagging`: and are stored some
     blocks late (see lagging). `halves`: there are blocks whose last vector is at most half full, and
     instructions for half vectors. `dense`: results of a row lie side by side. `epilogue` follows the bias.
-    `in_place`: strips are filled from the image's own rows, whose elements lie side by side: of each plane
-    the place within a step, of `in_place_step` elements; none: by way of tables. `image_pieces`,
-    `result_pieces`: of folded maps, whose strips have several bands of rows side by side, the pieces of a
-    vector.
+    `apart`: the products of a transform are taken one after the other (see apart). `in_place`: strips are
+    filled from the image's own rows, whose elements lie side by side: of each plane the place within a step,
+    of `in_place_step` elements; none: by way of tables. `image_pieces`, `result_pieces`: of folded maps,
+    whose strips have several bands of rows side by side, the pieces of a vector.
     """
 
     outputs: tuple[int, ...]
@@ -71,6 +71,7 @@ class ConvTile:
     dense: bool = True
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
+    apart: bool = False
     in_place: tuple[int, ...] = ()
     in_place_step: int = 1
     image_pieces: int = 0
@@ -188,7 +189,7 @@ class ConvTile:
 
     def accumulators(self, outputs: int, vectors: int) -> int:
         """Registers of results."""
-        return outputs * self.rows * vectors
+        return outputs * (1 if self.apart else self.rows) * vectors
 
     def fits(self, registers: int, held_masks: int = 0) -> bool:
         """Whether the largest tile finds room in that many vector registers.
