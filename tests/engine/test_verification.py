@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regweave.engine.report import Accuracy
-from regweave.engine.verification import accuracy, compare_outputs
+from regweave.engine.verification import ULPS, accuracy, compare_outputs, judge
 from regweave.errors import VerificationError
 
 
@@ -39,3 +39,13 @@ def test_nothing_finite_has_no_error():
 def test_outputs_that_no_rounding_explains(ours, words):
     with pytest.raises(VerificationError, match=words):
         compare_outputs([ours], [np.array([1.0, 2.0, 3.0], np.float32)])
+
+
+def test_each_product_may_add_a_few_units_in_the_last_place():
+    reference = np.array([1.0, -0.5])
+    ours, theirs = reference + [0.0, 2.5 * ULPS], reference + [0.0, ULPS]
+    assert not judge(reference, ours, theirs).passed
+    assert not judge(reference, ours, theirs, products=2).passed
+    assert judge(reference, ours, theirs, products=3).passed
+    assert judge(reference, reference + [0.0, 1.9 * ULPS], theirs).passed
+    assert not judge(reference, np.array([1.0, np.nan]), theirs, products=3).passed

@@ -6,8 +6,9 @@ onnxruntime.
     operators' float64 reference on x                                        -> the truth
 
 A piece passes if its largest error is at most twice onnxruntime's, a few units in the last place of the
-largest result granted to both. The reference is taken at up to a few thousand positions spread over the
-tensor: a kernel treats all of them alike, and every tail of it is among them.
+largest result granted to both; to a region for each of its products, whose errors add up as those of single
+pieces would. The reference is taken at up to a few thousand positions spread over the tensor: a kernel treats
+all of them alike, and every tail of it is among them.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def check_piece(
 
     def judged() -> Check:
         ours = _run(piece, natives, x, extras, theirs.shape, blocked, enlarged)
-        return _judge(reference, _at(piece, ours, at), _at(piece, theirs, at))
+        return judge(reference, _at(piece, ours, at), _at(piece, theirs, at))
 
     check = judged()
     return judged() if not check.passed and natives.by_eight(piece, blocked=blocked) else check
@@ -118,7 +119,8 @@ def _check_rows(piece: Piece, natives: Natives, tensors: Mapping[str, np.ndarray
     truth = Truth(piece.region or alone(piece), tensors)
     reference = [truth.rows(piece.output, start, start + rows) for start in starts]
     lines = np.concatenate([np.arange(start, start + rows) for start in starts])
-    return _judge(np.concatenate(reference, axis=2), ours[:, :, lines], theirs[:, :, lines])
+    products = len(piece.gemm_nodes) if piece.region is not None else 1
+    return judge(np.concatenate(reference, axis=2), ours[:, :, lines], theirs[:, :, lines], products)
 
 
 def compare_outputs(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Accuracy:
@@ -162,9 +164,10 @@ def accuracy(found: np.ndarray, reference: np.ndarray) -> Accuracy:
     return Accuracy(absolute, relative)
 
 
-def _judge(reference: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> Check:
+def judge(reference: np.ndarray, ours: np.ndarray, theirs: np.ndarray, products: int = 1) -> Check:
+    """Whether our errors may stand; `products` follow one another, and each may add what is granted."""
     mine, other = accuracy(ours, reference), accuracy(theirs, reference)
-    granted = ULPS * _largest(reference)
+    granted = ULPS * _largest(reference) * products
     same = bool(np.array_equal(np.isnan(ours), np.isnan(reference)))
     return Check(mine, other, same and mine.max_abs_error <= max(ALLOWED * other.max_abs_error, granted))
 
