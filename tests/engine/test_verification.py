@@ -42,10 +42,12 @@ def test_outputs_that_no_rounding_explains(ours, words):
 
 
 def test_each_product_may_add_a_few_units_in_the_last_place():
-    reference = np.array([1.0, -0.5])
-    ours, theirs = reference + [0.0, 2.5 * ULPS], reference + [0.0, ULPS]
+    def off(by: float) -> np.ndarray:
+        return np.array([1.0, by - 0.5])
+
+    reference, ours, theirs = off(0), off(2.5 * ULPS), off(ULPS)
     assert not judge(reference, ours, theirs).passed
     assert not judge(reference, ours, theirs, products=2).passed
     assert judge(reference, ours, theirs, products=3).passed
-    assert judge(reference, reference + [0.0, 1.9 * ULPS], theirs).passed
-    assert not judge(reference, np.array([1.0, np.nan]), theirs, products=3).passed
+    assert judge(reference, off(1.9 * ULPS), theirs).passed
+    assert not judge(reference, off(np.nan), theirs, products=3).passed
