@@ -21,7 +21,7 @@ from regweave.cascades.threads import run
 from regweave.convolution.channels_last import tables
 from regweave.convolution.channels_last.choice import LastChoice, piece
 from regweave.convolution.channels_last.windows import line_bytes, part_bytes, stage_bytes, strip_rows
-from regweave.convolution.strips import STRIP_BYTES, lines_of
+from regweave.convolution.strips import STRIP_BYTES, lines_of, strip_limit
 from regweave.devices import cpu
 from regweave.kernels.channels_last import (
     BandEntry,
@@ -96,7 +96,7 @@ class LastConvolution:
         each = -(-len(filters) // (products * shares)) * products
         shares = -(-len(filters) // each)
         units = c.batch * shares * len(bands) * len(windows)
-        self.parts = job_parts(flops, threads, units)
+        self.parts = job_parts(flops, threads, min(units, _most_parts(c, choice, threads)))
         lines = lines_of(c, rows)
         self._arguments = LastArguments(
             **dict(zip(("bands", "windows", "spans", "filters", "runs"), addresses, strict=True)),
@@ -157,6 +157,12 @@ class LastConvolution:
 def scratch_bytes(c: Convolution, choice: LastChoice) -> int:
     """Bytes of one part of the work for a strip."""
     return part_bytes(c, choice.tile, choice.machine, choice.band_rows, choice.window_columns)
+
+
+def _most_parts(c: Convolution, choice: LastChoice, threads: int) -> int:
+    """Parts that the work may be divided in: as many as strips have memory for, and one for each thread."""
+    room = strip_limit(c) // max(1, scratch_bytes(c, choice))
+    return max(threads, room // threads * threads)
 
 
 def _shares(c: Convolution, tiles: int, units: int, threads: int) -> int:
