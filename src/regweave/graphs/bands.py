@@ -16,7 +16,7 @@ a multiple of 4096 bytes compete for the same few sets of the first-level cache,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -79,20 +79,26 @@ def is_convolution(member: Member) -> bool:
 
 def rows_read(member: Member, source: str, shape: Shape, first: int, last: int) -> tuple[int, int]:
     """The rows of an input of that shape that rows [first, last) of the result are made of."""
-    if isinstance(member.work, EnlargedTaps):
-        if source != member.inputs[0]:
-            return first, last
-        low, high = min(member.work.offsets(0)), max(member.work.offsets(member.work.scale - 1))
-        scale = member.work.scale
-        return max(0, first // scale + low), min(shape[2], -(-last // scale) + high)
-    if isinstance(member.work, (Repeat, PixelShuffle)):
-        return first // member.work.vertical, -(-last // member.work.vertical)
-    if isinstance(member.work, Largest):
-        return member.work.band(first, last, shape[2])[1:]
+    key = source, shape
+    if key not in member.reads:
+        member.reads[key] = _reading(member, source, shape)
+    return member.reads[key](first, last)
+
+
+def _reading(member: Member, source: str, shape: Shape) -> Callable[[int, int], tuple[int, int]]:
+    """The same as a function of rows: bands ask it thousands of times."""
+    work, height = member.work, shape[2]
+    if isinstance(work, EnlargedTaps) and source == member.inputs[0]:
+        low, high, scale = min(work.offsets(0)), max(work.offsets(work.scale - 1)), work.scale
+        return lambda first, last: (max(0, first // scale + low), min(height, -(-last // scale) + high))
+    if isinstance(work, (Repeat, PixelShuffle)):
+        return lambda first, last: (first // work.vertical, -(-last // work.vertical))
+    if isinstance(work, Largest):
+        axis = Axis(height, work.kernel[0], work.strides[0], before=work.pads[0], after=work.pads[2])
+        return axis.places
     if is_convolution(member):
-        _, rows = vertical(member, shape).band(first, last)
-        return rows.start, rows.stop
-    return first, last
+        return vertical(member, shape).places
+    return lambda first, last: (first, last)
 
 
 def band_by_band(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -33,6 +33,11 @@ class Member:
     output: str
     work: Piece | PlaneWork | str
     gates: frozenset[str] = frozenset()
+
+    @cached_property
+    def reads(self) -> dict[tuple[str, Shape], Callable[[int, int], tuple[int, int]]]:
+        """Which rows of an input of some shape rows of the result are made of, for what was asked before."""
+        return {}
 
     @cached_property
     def axes(self) -> dict[Shape, Axis]:

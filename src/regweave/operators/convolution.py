@@ -91,6 +91,13 @@ class Axis:
         end = max(0, min(self.kernel, (self.size - 1 - start) // self.dilation + 1))
         return range(first, max(first, end))
 
+    def places(self, first: int, stop: int) -> tuple[int, int]:
+        """The first place of the image that outputs `first` .. `stop - 1` read, and the one behind the last;
+        both 0 where they read nothing but padding."""
+        start = first * self.stride - self.before
+        low, high = max(0, start), min(self.size, start + (stop - 1 - first) * self.stride + self.span)
+        return (low, high) if low < high else (0, 0)
+
     def band(self, first: int, stop: int) -> tuple[Axis, range]:
         """The axis whose outputs are `first` .. `stop - 1` of this one, and the places that it reads.
 
@@ -98,8 +105,8 @@ class Axis:
         """
         start = self.place(first, 0)
         end = self.place(stop - 1, 0) + self.span
-        low, high = max(0, start), min(self.size, end)
-        if low >= high:
+        low, high = self.places(first, stop)
+        if low == high:
             return replace(self, size=1, before=0, after=end - start - 1), range(0)
         return replace(self, size=high - low, before=low - start, after=end - high), range(low, high)
 
