@@ -85,6 +85,20 @@ def test_random_convolutions_of_views(isa, seed):
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
+    ("channels", "filters", "groups", "settings"),
+    [(1, 5, 1, {"stride": 4, "padding": 3}), (65, 40, 1, {"dilation": 2}), (32, 64, 4, {}), (40, 40, 40, {})],
+)
+def test_signals(isa, channels, filters, groups, settings):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 40, channels), dtype=np.float32)
+    w = random.standard_normal((filters, channels // groups, 3), dtype=np.float32)
+    layer = Conv2d(w, order="nhwc", groups=groups, isa=isa, **settings)
+    expected = layer.convolution(x.shape).reference(np.moveaxis(x, -1, 1), w)
+    assert abs(layer(x) - np.moveaxis(expected, 1, -1)).max() < 2e-6 * abs(expected).max()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(
     ("shape", "weights", "settings"),
     [
         ((3, 17, 23, 24), (40, 24, 3, 3), {"padding": 1}),  # transformed rows

@@ -26,7 +26,8 @@ def pack_last(c: Convolution, choice: LastChoice, weights: np.ndarray, bias: np.
         whole = np.concatenate([start[None], weights.reshape(c.channels, -1).T])
         firsts = [min(v, max(0, c.channels - lanes)) for v in range(0, c.channels, lanes)]
         return _vectors([whole[:, first : first + lanes] for first in firsts], lanes)
-    by_group = weights.reshape(c.groups, c.group_filters, *weights.shape[1:])
+    size = (1, *weights.shape[2:])[-2:]  # signals have no rows
+    by_group = weights.reshape(c.groups, c.group_filters, -1, *size)
     t = choice.tile.transform
     if t is not None and choice.tile.staged:
         by_group = np.einsum("pr,gfcrk->gpkcf", t.filter, by_group)
