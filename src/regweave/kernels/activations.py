@@ -4,7 +4,7 @@
     SiLU      x / (1 + e)       the same e; one division serves both                  10
     GELU      x / (1 + e)       e = 2^(x P(x^2)), P fitted to log2 of (1 - F) / F,    17
                                 F the normal distribution function
-    the same  x / 2 + |x| P     P from a table, where one has 16 entries              19
+    the same  x / 2 + |x| P     P from a table, where one has 16 entries              18
     GELU tanh x / (1 + e)       the same with the two terms of its definition         12
     tanh      x P(x^2) / Q(x^2) x limited to +-9, where the quotient rounds to +-1    13
 
@@ -150,12 +150,13 @@ def _gelu_by_table(math_: VectorMath[V], x: V) -> V:
     """x / 2 + |x| (F(|x|) - 1/2); the difference is 1/2 exactly from GELU_LIMIT on."""
     segments = len(GELU_SEGMENTS[0]) - 1
     density = segments / GELU_LIMIT
-    limited = math_.at_most(math_.magnitude(x), (segments + 0.5) / density)
+    magnitude = math_.magnitude(x)
+    limited = math_.at_most(magnitude, (segments + 0.5) / density)
     distance, place = math_.nearest(math_.fma(limited, density, -0.5))
     value = math_.lookup(GELU_SEGMENTS[-1], place)
     for table in GELU_SEGMENTS[-2::-1]:
         value = math_.fma(value, distance, math_.lookup(table, place))
-    return math_.fma(value, math_.magnitude(x), math_.mul(x, 0.5))
+    return math_.fma(value, magnitude, math_.mul(x, 0.5))
 
 
 def _tanh(math_: VectorMath[V], op: Tanh, x: V) -> V:
