@@ -46,3 +46,14 @@ def test_so_do_those_of_every_form_and_machine(case, machine, form):
 @pytest.mark.parametrize(("case", "machine"), [(CONVOLUTIONS[0], "gfx90a"), (CONVOLUTIONS[2], "gfx1100")])
 def test_nothing_is_spilled_whatever_the_form(case, machine, form):
     check(plan_for(case, machine, form))
+
+
+@pytest.mark.parametrize("machine", ["gfx90a", "gfx942"])
+@pytest.mark.parametrize("kernel", [(2, 1), (3, 1), (1, 1)])
+def test_loops_that_load_little_are_unrolled(kernel, machine):
+    check(plan_conv((1, 32, 64, 112), (32, 32, *kernel), 1, (kernel[0] // 2, 0), machine=machine))
+
+
+@pytest.mark.parametrize("machine", ["gfx90a", "gfx1100"])
+def test_strides_hold_two_addresses_for_each_row(machine):
+    check(plan_conv((1, 3, 224, 224), (32, 3, 3, 3), 2, 1, machine=machine))

@@ -28,8 +28,9 @@ SHARE, LARGE = 0.02, 1 << 20
 _MOST_ROWS, _MOST_FILTERS = 16, 16
 #: Registers for three addresses of 64 bits, an index and a count.
 _ADDRESSES = 8
-#: More of them, beside two for each image row, where a compiler loads ahead: what it was seen to take.
-_AHEAD = 20
+#: More of them, beside two for each image row, where a compiler loads ahead: what it was seen to take. It
+#: unrolls loops that load less than so many words.
+_AHEAD, _UNROLLED = 32, 12
 #: Kernels count bytes in 32 bits.
 _MOST_BYTES = 1 << 32
 #: What a prediction cannot tell apart.
@@ -261,7 +262,8 @@ def _with_loads_ahead(plan: ConvPlan) -> Registers:
     a_row = max(r.rows, min(taps * ox, ox + c.horizontal.span)) + 2
     if plan.form == "unrolled":
         a_row = taps * ox + taps + 1
-    return replace(r, ahead=min(r.available - r.needed, lines * a_row - r.rows + _AHEAD))
+    times = -(-_UNROLLED // (lines * (a_row - 2)))
+    return replace(r, ahead=min(r.available - r.needed, times * lines * a_row - r.rows + _AHEAD))
 
 
 def _strip_rows(plan: ConvPlan) -> int:
