@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import regweave
 from regweave.convolution import Conv2d, DenseConvolution
+from regweave.convolution.native import NativeConvolution
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, SizedOperator, unsupported_reason
 from regweave.engine.natives import Natives
 from regweave.errors import DeviceError, UnsupportedError
@@ -202,3 +203,15 @@ def test_what_runs_a_dense_image_names_its_kernel():
     assert dense.flag_bytes > exact.flag_bytes == 0
     with pytest.raises(UnsupportedError, match="order nchw"):
         Conv2d(np.ones((4, 3, 3, 3), np.float32), order="nhwc").dense((1, 8, 8, 3))
+
+
+@needs_kernels
+def test_one_pixel_is_a_plane_though_its_channels_lie_side_by_side():
+    model = conv_model(channels=16, filters=24, pads=[1, 1, 1, 1])
+    (piece,) = find_convolutions(read_model(model))
+    session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
+    x = np.random.default_rng(0).standard_normal((3, 16, 1, 1)).astype(np.float32)
+    [expected] = NativeSession(free(model).SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
+    layer = Conv2d(np.ones((32, 64, 1, 1), np.float32))
+    assert isinstance(layer.dense((1, 64, 1, 1)).native, NativeConvolution)

@@ -163,7 +163,7 @@ class Conv2d:
         strides = x_strides or _dense_strides(c.image_shape), y_strides or _dense_strides(c.out_shape)
 
         form = self.form if finite or not combines(c) else untransformed(c)
-        native, packed = self._prepare(c, *strides, False, False, form, machine)
+        native, packed = self._prepare(c, *strides, False, False, form, machine, planes=True)
         return DenseConvolution(native, packed, c.out_shape)
 
     def __call__(self, x: Any, *, out: Any = None) -> Any:
@@ -265,14 +265,18 @@ class Conv2d:
         late: bool,
         form: str | None,
         machine: VectorMachine,
+        *,
+        planes: bool = False,
     ) -> tuple[Any, np.ndarray]:
+        """Code with its tables, packed weights; of `planes` even where a plane is one pixel, and so the
+        channels lie side by side."""
         from regweave.convolution.choice import choose
         from regweave.convolution.native import NativeConvolution
         from regweave.convolution.separable import factors
         from regweave.convolution.tables import pack_weights
 
         c, x_strides, y_strides = _in_one_row(c, x_strides, y_strides)
-        last = self._channels_last(c, x_strides, y_strides, stream, form, machine)
+        last = None if planes else self._channels_last(c, x_strides, y_strides, stream, form, machine)
         if last is not None:
             return last
         choice = choose(
