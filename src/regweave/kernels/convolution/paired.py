@@ -37,8 +37,10 @@ from regweave.values import frozen
 
 #: What gets a vector of results, by its row.
 Store = Callable[[int, Variable], None]
+#: Image rows up to which registers are left for where the next rows are.
+_FEW_ROWS = 6
 #: Bytes along the row from a vector to what is asked for meanwhile, in the rows that the next pair adds.
-_AHEAD = 2048
+_AHEAD = 2560
 
 
 def paired_bytes(strip_row: int) -> int:
@@ -153,35 +155,42 @@ class PairedBand:
     def _run(self, w: Workspace, vectors: _Vectors) -> None:
         """The vectors of the entry at `near`, which padding does not reach."""
         b, r, across, top = w.b, w.r, vectors.across, w.b.fresh_label("vector")
-        columns = b.general("columns")
-        b.emit("mov", columns, b.at(r.near, BlockEntry.columns.offset))
-        b.emit("mov", w.slot("columns_left"), columns)
+        end = b.general("end")
+        b.emit("mov", end, b.at(r.near, BlockEntry.columns.offset))
+        b.emit("shl", end, 2)
+        b.emit("add", end, across)
+        b.emit("mov", w.slot("run_end"), end)
         b.emit("mov", w.slot("entry"), r.near)  # registers are few
-        slots = ("result0", "result1")
-        late = LateStores(w, slots, 1, across) if self.tile.lagging else None
-        places = [] if late else [b.general("to") for _ in slots]
-        for place, slot in zip(places, slots, strict=False):
-            b.emit("mov", place, w.slot(slot))
+        results, ahead = ("result0", "result1"), ("ahead0", "ahead1")
+        late = LateStores(w, results, 1, across) if self.tile.lagging else None
+        # where results go is known early then: loads wait for stores that may go anywhere
+        kept = () if late else (*results, *ahead) if len(vectors.rows) <= _FEW_ROWS else results
+        held = {slot: b.general(slot) for slot in kept}
+        for slot, register in held.items():
+            b.emit("mov", register, w.slot(slot))
+
+        def place(slot: str) -> Variable:
+            if slot in held:
+                return held[slot]
+            found = b.general(slot)
+            b.emit("mov", found, w.slot(slot))
+            return found
 
         def store(row: int, result: Variable) -> None:
-            if late is None:  # places are known early: loads wait for stores that may go anywhere
-                b.emit(
-                    "store_stream" if self.tile.stream else "store", b.at(places[row], index=across), result
-                )
-                return
-            to = b.general("to")
-            b.emit("mov", to, w.slot(slots[row]))
-            late.store(to, row, 0, result)
+            to = place(results[row])
+            if late is not None:
+                late.store(to, row, 0, result)
+            else:
+                b.emit("store_stream" if self.tile.stream else "store", b.at(to, index=across), result)
 
         b.label(top)
         vectors.write(store, {}, None)
-        for count in range(2):
-            ahead = b.general("ahead")
-            b.emit("mov", ahead, w.slot(f"ahead{count}"))
-            b.emit("prefetch_l2", b.at(ahead, _AHEAD, index=across))
+        for slot in ahead:
+            b.emit("prefetch_l2", b.at(place(slot), _AHEAD, index=across))
         if late is not None:
             late.step()
-        w.count_down("columns_left", w.geometry.lanes, top, "jump_greater")
+        b.emit("cmp", across, w.slot("run_end"))
+        b.emit("jump_less", top)
         if late is not None:
             late.rest()
         b.emit("mov", r.near, w.slot("entry"))
@@ -217,6 +226,7 @@ class _Vectors:
         #: Addresses of the image rows, bytes along them.
         self.rows = [b.general(f"row{number}") for number in range(self.pairs.image_rows)]
         self.across = b.general("across")
+        self.reads = tile.reads(w.geometry.lanes)
         self.bias, self.watch = b.vector("bias"), b.vector("watch")
         b.emit("broadcast", self.bias, b.at(w.r.walk))
         b.emit("zero", self.watch)
@@ -260,7 +270,7 @@ class _Vectors:
         state: list[Variable] | None = None
         steps = len(self.groups[0])
         for number, group in enumerate(self.groups):
-            combined = self._combined(group[-1], masks)
+            combined = self._combined(self.reads[number], masks)
             for at, term in enumerate(self.pairs.terms):
                 for column in group:
                     weight = 1 + column * self.pairs.products + at
