@@ -1,25 +1,26 @@
 """Kernels of one channel whose rows of results are taken two at a time (see kernels.convolution.paired).
 
-    5 x 5     35 products for two rows instead of 50
-    7 x 7     70 instead of 98
+    5 x 5     35 products for two rows instead of 50; from 10 vectors of a row on, 160 results
+    7 x 7     70 instead of 98; from 5 vectors on
 
-That is for kernels that have products to spare: those of 3 x 3 take no longer than the image takes to come
-from memory. A row of results takes a vector more than it has, so it is not for narrow images.
+A pair of rows begins with a vector more and ends where none is full, so it is not for narrow images. Kernels
+of 3 x 3 take no longer than the image takes to come from memory.
 """
 
 from __future__ import annotations
 
-from regweave.kernels.convolution import ConvTile
+from regweave.kernels.convolution import ConvTile, pairs
 from regweave.kernels.epilogue import Epilogue
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
 
-#: Kernel rows and columns.
-_ROWS, _COLUMNS = range(4, 8), range(3, 10)
-#: Kernel rows at most of which results are stored late: both take general registers.
-_MOST_LATE = 5
-#: Rows of results and vectors of a row at least.
-_LEAST_ROWS, _LEAST_VECTORS = 8, 4
+#: Kernel rows and columns; rows at most of which results are stored late: both take general registers.
+_ROWS, _COLUMNS, _MOST_LATE = range(4, 8), range(4, 10), 5
+#: Rows of results at least.
+_LEAST_ROWS = 8
+#: Cycles, measured: of a product; beside the products of a vector of two rows, row by row and paired; of a pair
+#: of rows. The share that must be gained.
+_PRODUCT, _ROW_BY_ROW, _PAIRED, _PAIR, _GAIN = 1.1, 3, 6, 118, 1.03
 
 
 def paired_tile(
@@ -35,9 +36,9 @@ def paired_tile(
         or height not in _ROWS
         or width not in _COLUMNS
         or c.vertical.outputs < _LEAST_ROWS
-        or -(-c.horizontal.outputs // machine.lanes) < _LEAST_VECTORS
         or (late and height > _MOST_LATE)
         or not Epilogue(epilogue, by_vector=False).direct
+        or not _pays(height, width, -(-c.horizontal.outputs // machine.lanes))
     ):
         return None
     return ConvTile(
@@ -53,3 +54,10 @@ def paired_tile(
         paired=True,
         epilogue=epilogue,
     )
+
+
+def _pays(height: int, width: int, vectors: int) -> bool:
+    """Whether two rows of so many vectors take less time as a pair than one after the other."""
+    apart = (2 * height * width * _PRODUCT + _ROW_BY_ROW) * vectors
+    together = (pairs(height).products * width * _PRODUCT + _PAIRED) * vectors + _PAIR
+    return apart > _GAIN * together
