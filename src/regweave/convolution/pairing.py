@@ -18,8 +18,8 @@ from regweave.operators import Convolution, Elementwise
 _ROWS, _COLUMNS, _MOST_LATE = range(4, 8), range(4, 10), 5
 #: Rows of results at least.
 _LEAST_ROWS = 8
-#: Cycles, measured: of a product; beside the products of a vector of two rows, row by row and paired; of a pair
-#: of rows. The share that must be gained.
+#: Cycles, measured: of a product; beside the products of a vector of two rows, row by row and paired; of a
+#: pair of rows. The share that must be gained.
 _PRODUCT, _ROW_BY_ROW, _PAIRED, _PAIR, _GAIN = 1.1, 3, 6, 118, 1.03
 
 
