@@ -68,6 +68,7 @@ class ProgramBuilder:
         given = tuple(memories), tuple(instructions)
         self._frame = Program(name, lanes, source, destination, (), (), *given, warps)
         self._scopes = [_Scope()]
+        self._constants: dict[int, Value] = {}
         self._values = 0
 
     def step(
@@ -101,7 +102,11 @@ class ProgramBuilder:
 
     def constant(self, value: int) -> Value:
         """A 32-bit constant, the same in every lane."""
-        return self.step("constant", (), (value & 0xFFFFFFFF,))
+        value &= 0xFFFFFFFF
+        found = self._constants.get(value)
+        if found is None:
+            found = self._constants[value] = self.step("constant", (), (value,))
+        return found
 
     def word(self, index: int) -> Value:
         """Word `index` of the source, with the source's type."""

@@ -12,7 +12,7 @@ from regweave.programs.lane_moves import move_fault
 from regweave.programs.memories import ROW_BYTES
 from regweave.programs.opcodes import OPCODES, Opcode
 from regweave.programs.program import SPACES, TYPES, Item, Loop, Program, Step, Value, When
-from regweave.programs.signatures import ACCESS_BYTES, FIXED, MATRIX_COUNTS, signature
+from regweave.programs.signatures import ACCESS_BYTES, FIXED, MATRIX_COUNTS, Types, signature
 
 BARRIER_SCOPES = ("warp", "block")
 GRID_AXES = ("x", "y", "z")
@@ -70,6 +70,8 @@ class _Check:
         self.known: dict[int, Value] = {}
         self.numbers: set[int] = set()
         self.constants: dict[int, int] = {}
+        # operand and result types of the forms that were found right
+        self.right: dict[tuple[object, ...], tuple[Types, Types]] = {}
         self.place = 0
 
     def items(self, items: tuple[Item, ...], outside: dict[int, Value], parted: bool) -> dict[int, Value]:
@@ -134,10 +136,20 @@ class _Check:
                 return f"uses {operand}, which no earlier step defines"
         expected = opcode.operands, opcode.results
         if opcode.name not in _PLAIN or step.numbers or step.symbol:
-            fault = self.form_fault(opcode, step, parted)
-            if fault is not None:
-                return fault
-            expected = signature(step, self.program)
+            # what was right once is right again, but for the place of an access
+            numbers = step.numbers[:-1] if opcode.symbol in SPACES else step.numbers
+            form = opcode.name, numbers, step.symbol, parted
+            right = self.right.get(form)
+            if right is None:
+                fault = self.form_fault(opcode, step, parted)
+                if fault is not None:
+                    return fault
+                right = self.right[form] = signature(step, self.program)
+            elif opcode.symbol in SPACES:
+                fault = self.access_fault(step)
+                if fault is not None:
+                    return fault
+            expected = right
         if operands != expected[0]:
             return f"has operands of types {operands}, not {expected[0]}"
         for result in step.results:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def first_alike(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each row the place of the first that equals it."""
-    keys = rows.astype(np.uint64) @ odd_weights(rows.shape[1])
+    keys = rows.view(np.uint64) @ odd_weights(rows.shape[1])
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     found = first[which]
     if (rows == rows[found]).all():

@@ -53,17 +53,18 @@ def smallest_assignment(
     Every element has one holder on each side. `size` items stay together, those of a register. Raises
     AmbiguousError where a set can be read in several ways.
     """
-    # many lanes hold the same along the contraction index, on both sides
-    lanes = np.unique(first_alike(np.concatenate([source.contracted, destination.contracted], axis=1)))
-    source, destination = (Sides(side.contracted[lanes], side.other) for side in (source, destination))
+    lowest, mates = (_lowest_mates(side.contracted, size) for side in (source, destination))
+    sizes = [np.sort(np.bincount(each, minlength=each.size)) for each in (lowest, mates)]
+    if not np.array_equal(sizes[0], sizes[1]):
+        return None  # sets that are alike have as many items
     rows: dict[bytes, int] = {}
     alike: dict[bytes, list[_Set]] = {}
-    for kind, found in _sets(source, size, rows):
+    for kind, found in _sets(source, size, rows, lowest):
         alike.setdefault(kind, []).append(found)
     held = {kind: np.stack([each.held for each in sets]) for kind, sets in alike.items()}
     items = np.empty(destination.other.shape[1], dtype=np.int64)
     permutation = np.empty(int(destination.contracted.max()) + 1, dtype=np.int64)
-    wanted = sorted(_sets(destination, size, rows), key=lambda pair: int(pair[1].held.min()))
+    wanted = sorted(_sets(destination, size, rows, mates), key=lambda pair: int(pair[1].held.min()))
     for kind, each in wanted:
         if kind not in alike:
             return None
@@ -77,12 +78,25 @@ def smallest_assignment(
     return items, permutation
 
 
-def _sets(sides: Sides, size: int, rows: dict[bytes, int]) -> Iterator[tuple[bytes, _Set]]:
-    """The sets of a side, with what all that are like them have in common; `rows` numbers columns of rows."""
+def different_lanes(source: Sides, destination: Sides) -> tuple[Sides, Sides]:
+    """Both sides with one lane for all that hold the same along the contraction index, on both sides."""
+    alike = np.stack([first_alike(side.contracted) for side in (source, destination)], axis=1)
+    lanes = np.unique(first_alike(alike))
+    return Sides(source.contracted[lanes], source.other), Sides(
+        destination.contracted[lanes], destination.other
+    )
+
+
+def _sets(
+    sides: Sides, size: int, rows: dict[bytes, int], lowest: NDArray[np.int64]
+) -> Iterator[tuple[bytes, _Set]]:
+    """The sets of a side, with what all that are like them have in common; `rows` numbers columns of rows.
+
+    `lowest[item]` is the lowest item of the set.
+    """
     count = sides.other.shape[1]
     same = [rows.setdefault(column.tobytes(), len(rows)) for column in np.ascontiguousarray(sides.other.T)]
     ways = np.asarray(same) * size + np.arange(count) % size
-    lowest = _lowest_mates(sides.contracted, size)
     order = np.lexsort((ways, lowest))
     starts = np.flatnonzero(np.diff(lowest[order], prepend=-1))
     again = np.diff(ways[order], prepend=-1) == 0

@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regweave.layouts import Layout, compose
-from regweave.rearrangement.fold_sets import AmbiguousError, Sides, smallest_assignment
+from regweave.rearrangement.fold_sets import AmbiguousError, Sides, different_lanes, smallest_assignment
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.remembered import Remembered
 from regweave.rearrangement.spreading import pieces_of
@@ -114,15 +114,19 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return
     sides = [_sides(layout, axis) for layout in (relation.source, relation.destination)]
-    rows = [np.sort(side.other, axis=1) for side in sides]
-    if not np.array_equal(rows[0], rows[1]):
-        return  # some lane lacks some
+    for some in (slice(1), slice(None)):  # mostly one lane tells
+        rows = [np.sort(side.other[some], axis=1) for side in sides]
+        if not np.array_equal(rows[0], rows[1]):
+            return  # some lane lacks some
+    different = cache(partial(different_lanes, *sides))
+
+    def assigned(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        return smallest_assignment(*different(), size)
+
     for size in _register_sizes(relation):
         known = 0
         try:
-            first = _FIRST.found(
-                (relation.key, axis, size), partial(smallest_assignment, sides[0], sides[1], size)
-            )
+            first = _FIRST.found((relation.key, axis, size), partial(assigned, size))
         except AmbiguousError:
             pass
         else:
@@ -136,7 +140,11 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
 
 def _sides(layout: Layout, axis: int) -> Sides:
     """What a layout's slots hold along the contraction index and across it."""
-    held = np.divmod(layout.table, layout.shape[1])
+    columns = layout.shape[1]
+    if columns & (columns - 1) == 0:
+        held = layout.table >> columns.bit_length() - 1, layout.table & columns - 1
+    else:
+        held = np.divmod(layout.table, columns)
     return Sides(held[axis], held[1 - axis])
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from regweave.layouts import Layout
 
 T = TypeVar("T")
@@ -38,5 +40,6 @@ class Remembered(Generic[T]):
 
 def table_key(layout: Layout) -> Hashable:
     """What layouts of the same table, tile and number of bits have in common."""
-    content = blake2b(layout.table.tobytes(), digest_size=16).digest()
+    small = "<u4" if layout.elements <= 1 << 32 else "<u8"
+    content = blake2b(np.ascontiguousarray(layout.table, dtype=small).data, digest_size=16).digest()
     return content, layout.table.shape, layout.shape, layout.element_type.bits

@@ -42,7 +42,7 @@ from regweave.rearrangement.schedule.travel import Travel
 from regweave.rearrangement.spreading import join, spread
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _SELECTOR_BITS = 0xFFFF
 
@@ -90,27 +90,35 @@ class _Lowering:
         self._known: dict[Expression, None] = {}
         self._free = set[object]()
         self._selectors: dict[bytes, Value] = {}
+        self._how: dict[Network, list[tuple[str, Value, bool]]] = {}
         self._lanes = np.full(machine.lanes, -1)
         for offset in group.lane_offsets:
             self._lanes[np.array(group.lanes) + offset] = np.arange(len(group.lanes))
 
     def lower(self, network: Network, inputs: Sequence[Value]) -> list[Value]:
-        """The values of the network's outputs."""
+        """The values of the network's outputs; how its nodes choose is found once for all copies."""
         values = list(inputs)
-        for node in network.nodes:
+        how = self._how.setdefault(network, [])
+        for number, node in enumerate(network.nodes):
+            if number == len(how):  # the first copy
+                how.append(self._choice(node))
+            opcode, chooser, reversed_ = how[number]
             low, high = values[node.low], values[node.high]
-            chosen = node.selects
-            if chosen is None:
-                values.append(self._builder.step("byte_permute", (low, high, self._selector(node))))
+            if opcode == "byte_permute":
+                operands = low, high, chooser
             else:
-                values.append(self._select(chosen, low, high))
+                operands = (chooser, low, high) if reversed_ else (chooser, high, low)
+            values.append(self._builder.step(opcode, operands))
         return [values[output] for output in network.outputs]
 
-    def _select(self, chosen: NDArray[np.bool_], low: Value, high: Value) -> Value:
+    def _choice(self, node: Node) -> tuple[str, Value, bool]:
+        """A node's opcode, what it chooses by, and whether a select takes its low word where that holds."""
+        chosen = node.selects
+        if chosen is None:
+            return "byte_permute", self._selector(node), False
         lanes = [None if at < 0 else bool(chosen[at]) for at in self._lanes.tolist()]
         predicate = find_predicate(lanes, self._machine.costs)
-        sides = (low, high) if predicate.negated else (high, low)
-        return self._builder.step("select", (predicate.lower(self._builder), *sides))
+        return "select", predicate.lower(self._builder), predicate.negated
 
     def _selector(self, node: Node) -> Value:
         wide = 4 // node.picks.shape[1]  # bytes of a part

@@ -8,6 +8,7 @@ Where a wanted word is a held one as it stands, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -27,18 +28,20 @@ def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Hel
 
     Bytes of `held` words are numbered 4 * word + byte. Elements of half a byte move with their neighbours.
     """
-    values = list(dict.fromkeys(value for value, _ in held.values()))
-    number = {value: index for index, value in enumerate(values)}
-    demands = []
+    values = list(dict.fromkeys([value for value, _ in held.values()]))
+    number = {value: 4 * index for index, value in enumerate(values)}
+    places = {item: (number[value] + at // 8, at % 8) for item, (value, at) in held.items()}
+    demands: list[tuple[int, ...]] = []
     for items in wanted:
         demand = [_ANY] * 4
         for place, item in enumerate(items):
-            value, at = held[item]
-            for part in range(0, unit, 8):
-                byte, found = (place * unit + part) // 8, number[value] * 4 + (at + part) // 8
-                if at % 8 != place * unit % 8 or demand[byte] not in (_ANY, found):
-                    raise UnsupportedError("elements of half a byte would have to be taken apart")
-                demand[byte] = found
+            first, low = places[item]
+            byte, here = divmod(place * unit, 8)
+            if low != here or demand[byte] not in (_ANY, first):
+                raise UnsupportedError("elements of half a byte would have to be taken apart")
+            demand[byte] = first
+            for further in range(1, unit // 8):
+                demand[byte + further] = first + further
         demands.append(tuple(demand))
     results = {index: values[row[0] // 4] for index, row in enumerate(demands) if _straight(row)}
     for outputs in _independent({index: row for index, row in enumerate(demands) if index not in results}):
@@ -84,5 +87,14 @@ def _network(
 
 
 def _permuted(builder: ProgramBuilder, low: Value, high: Value, picks: Sequence[int]) -> Value:
-    selector = sum(max(pick, 0) << 4 * place for place, pick in enumerate(picks))
-    return builder.step("byte_permute", (low, high, builder.constant(selector)))
+    return builder.step("byte_permute", (low, high, builder.constant(_selector(tuple(picks)))))
+
+
+@lru_cache(maxsize=1024)
+def _selector(picks: tuple[int, ...]) -> int:
+    """The selector; bytes that nobody needs are those beside the first that somebody does."""
+    place, first = next((place, pick) for place, pick in enumerate(picks) if pick >= 0)
+    filled = [
+        pick if pick >= 0 else first // 4 * 4 + (first + at - place) % 4 for at, pick in enumerate(picks)
+    ]
+    return sum(pick << 4 * at for at, pick in enumerate(filled))

@@ -79,10 +79,19 @@ class Addresses:
         return sum(value.operations for value in self.values) + len(xors)
 
 
-def plan_addresses(
-    tables: Sequence[NDArray[np.int64]] | NDArray[np.int64], alike: NDArray[np.int64] | None = None
-) -> Addresses:
-    """Few values for these `tables`, each the byte address of one access in every thread.
+def plan_addresses(tables: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> Addresses:
+    """Few values for these `tables`, each the byte address of one access in every thread."""
+    found = addresses_within(tables)
+    assert found is not None, "without a limit they are always found"
+    return found
+
+
+def addresses_within(
+    tables: Sequence[NDArray[np.int64]] | NDArray[np.int64],
+    alike: NDArray[np.int64] | None = None,
+    most: int | None = None,
+) -> Addresses | None:
+    """Values for these tables as above; None once they take more than `most` operations.
 
     Tables that differ by a constant have one number in `alike`, if it is given.
     """
@@ -92,7 +101,7 @@ def plan_addresses(
     by_kind: dict[int, int] = {}
     by_moves: dict[bytes, int] = {}
     by_flips: dict[bytes, int] = {}
-    uses = []
+    uses, operations = [], 0
     for table, start, kind in zip(tables, tables[:, 0].tolist(), kinds, strict=True):
         if kind in by_kind:
             uses.append((by_kind[kind], 0, start))
@@ -114,6 +123,9 @@ def plan_addresses(
             else:
                 values.append(_value(moved))
                 uses.append((number, 0, start))
+            operations += values[-1].operations
+            if most is not None and operations > most:
+                return None
             kept = values[-1].table.tobytes()
             by_moves.setdefault(kept, number)
             by_flips.setdefault(kept, number)

@@ -11,8 +11,7 @@ with least memory among equals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ import numpy as np
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, find_accesses
-from regweave.rearrangement.shared.addressing import Addresses, plan_addresses
+from regweave.rearrangement.shared.addressing import Addresses, addresses_within
 from regweave.rearrangement.shared.matrix_rows import RowSide, as_rows, has_matrices
 from regweave.rearrangement.shared.swizzles import arrange
 from regweave.rearrangement.tuples import row_moves
@@ -51,16 +50,25 @@ class Passage:
     scope: str | None
     active: int
     pieces: int = 1
+    _found: list[Addresses] = field(default_factory=list, init=False, repr=False)
 
-    @cached_property
+    @property
     def addresses(self) -> Addresses:
         """The addresses of the stores, then of the loads."""
-        stores, loads = self.stores, self.loads
-        alike = np.concatenate([stores.alike, loads.alike + len(stores.alike) + int(stores.alike.max())])
-        return plan_addresses(np.concatenate([stores.tables, loads.tables]), alike)
+        found = self.addresses_within(None)
+        assert found is not None, "without a limit they are always found"
+        return found
 
-    def _address_work(self) -> int:
-        return self.addresses.operations
+    def addresses_within(self, most: int | None) -> Addresses | None:
+        """The same, found once; None if they take more than `most` operations."""
+        if not self._found:
+            stores, loads = self.stores, self.loads
+            alike = np.concatenate([stores.alike, loads.alike + len(stores.alike) + int(stores.alike.max())])
+            found = addresses_within(np.concatenate([stores.tables, loads.tables]), alike, most)
+            if found is None:
+                return None
+            self._found.append(found)
+        return self._found[0]
 
     def conflict_free(self, machine: WarpMachine) -> bool:
         """Whether no access has a bank conflict."""
@@ -80,12 +88,15 @@ class Passage:
         else:  # two elements of a word are converted at once
             words = len(self.stores.items) * max(self.stores.bits // WORD, 1)
             count += words * -(-min(self.stores.bits, WORD) // (2 * unit))
-        # what takes longest to find comes last
-        for work in (*(partial(_part_work, side, unit, size) for side, size in sides), self._address_work):
+        for side, size in sides:
             if most is not None and count > most:
                 return None
-            count += work()
-        return count
+            count += _part_work(side, unit, size)
+        # what takes longest to find comes last
+        if most is not None and count > most:
+            return None
+        found = self.addresses_within(None if most is None else most - count)
+        return None if found is None else count + found.operations
 
     def permutes(self, relation: Relation) -> int:
         """Permutes that put words together, at least: those stored, and the destination's registers.
@@ -114,21 +125,34 @@ class Choice:
     ) -> None:
         self.relation, self.machine, self.tuples, self.copies = relation, machine, tuples, copies
         self.best: Passage | None = None
-        self._score = 0, 0
+        self._score, self._offered = (0, 0, 0), 0
 
     def hopeless(self, accesses: int) -> bool:
         """Whether so many accesses, with one instruction for an address, are more than the best one takes."""
         return self.best is not None and accesses + 1 >= self._score[0]
 
+    def offer_all(self, passages: Sequence[Passage]) -> None:
+        """The best of these, the first of equal ones; those of few accesses rule out others soonest."""
+        first = self._offered
+
+        def accesses(number: int) -> int:
+            return len(passages[number].stores.items) + len(passages[number].loads.items)
+
+        for number in sorted(range(len(passages)), key=accesses):
+            self._offered = first + number
+            self.offer(passages[number])
+        self._offered = first + len(passages)
+
     def offer(self, passage: Passage) -> None:
-        """Take this one if it is better."""
+        """Take this one if it is better than those before it."""
+        number, self._offered = self._offered, self._offered + 1
         if self.copies > 1 and passage.bytes * self.copies > self.machine.shared_bytes:
             return
         most = None if self.best is None else self._score[0]
         count = passage.instructions(self.relation, self.tuples, most)
         if count is None:
             return
-        score = count, passage.bytes
+        score = count, passage.bytes, number
         if (self.best is None or score < self._score) and passage.conflict_free(self.machine):
             self.best, self._score = passage, score
 

@@ -50,8 +50,7 @@ def trial_passage(
 ) -> Passage | None:
     """The best of the first passages without bank conflicts, and of one that is `known`; None without any."""
     choice, found, scope = Choice(relation, machine, tuples), 0, barrier_scope(relation, machine)
-    if known is not None:
-        choice.offer(known)
+    passages = [] if known is None else [known]
     for kind, number, stored, loaded in _trials(relation, machine):
         if not _promising(stored, relation.source.items, relation, machine, "store"):
             continue
@@ -60,10 +59,11 @@ def trial_passage(
         stores = _widest(stored(_ALL), relation, machine, "store")
         loads = None if stores is None else _widest(loaded(_ALL), relation, machine, "load")
         if stores is not None and loads is not None:
-            choice.offer(make_passage(relation, kind, stores, loads, scope))
+            passages.append(make_passage(relation, kind, stores, loads, scope))
             found += number
         if found >= _ENOUGH:
             break
+    choice.offer_all(passages)
     return choice.best
 
 
