@@ -346,3 +346,14 @@ def test_the_verb_draws_and_emits(capfd, tmp_path):
 def test_bad_words_are_errors_that_say_what_is_wrong(words, said, capfd):
     assert main(["conv", *words]) == 2
     assert said in capfd.readouterr().err
+
+
+def test_products_of_channels_that_wait_for_memory_get_few_lines():
+    def tile(height, width):
+        return plan_conv((1, 16, height, width), (16, 16, 1, 1), machine="opencl-cpu").outputs_per_thread
+
+    assert tile(500, 612) == tile(480, 640) == (1, 1, 8)
+    # nothing but arithmetic tells these apart
+    plan = plan_conv((1, 64, 160, 160), (64, 64, 1, 1), machine="opencl-cpu")
+    assert plan.outputs_per_thread == (2, 1, 8)
+    assert all(other.predicted_ms >= plan.predicted_ms / 1.006 for other in plan.alternatives)

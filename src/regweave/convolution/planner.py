@@ -33,8 +33,11 @@ _ADDRESSES = 8
 _AHEAD, _UNROLLED = 32, 12
 #: Kernels count bytes in 32 bits.
 _MOST_BYTES = 1 << 32
-#: What a prediction cannot tell apart.
-_AS_CHEAP = 1.02
+#: What a prediction cannot tell apart on a GPU, on a processor, and there for products of channels (1 x 1)
+#: that wait for memory: what a tile reads and writes beyond a few lines takes more than it saves.
+_AS_CHEAP, _AS_CHEAP_VECTORS, _AS_CHEAP_MOVED = 1.02, 1.005, 1.08
+#: The share of a prediction from which on memory is what such products wait for.
+_MOVING = 0.75
 #: Alternatives that are told of.
 _TOLD = 6
 
@@ -113,7 +116,10 @@ def _fullest(plans: Sequence[ConvPlan]) -> ConvPlan:
     processor the one with the fewest registers."""
     best = plans[0]
     if best.machine.kind != "gpu":
-        near = [plan for plan in plans if plan.predicted_ms <= _AS_CHEAP * best.predicted_ms]
+        down, along = best.convolution.axes
+        moving = best.bytes / (best.machine.gb_per_s * 1e6) >= _MOVING * best.predicted_ms
+        slack = _AS_CHEAP_MOVED if moving and down.kernel * along.kernel == 1 else _AS_CHEAP_VECTORS
+        near = [plan for plan in plans if plan.predicted_ms <= slack * best.predicted_ms]
         return min(near, key=lambda plan: (plan.registers.needed, plan.predicted_ms))
     most = max(best.registers.needed, best.machine.full_registers)
     near = [
