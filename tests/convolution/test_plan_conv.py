@@ -357,3 +357,17 @@ def test_products_of_channels_that_wait_for_memory_get_few_lines():
     plan = plan_conv((1, 64, 160, 160), (64, 64, 1, 1), machine="opencl-cpu")
     assert plan.outputs_per_thread == (2, 1, 8)
     assert all(other.predicted_ms >= plan.predicted_ms / 1.006 for other in plan.alternatives)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ((3, 1, 1), "3 outputs along the row of a thread.*one of 1, 2, 4, 8 for valhall"),
+        ((1, 17, 1), "17 outputs along the column of a thread.*one of 1 to 16"),
+        ((1, 1, 7), "7 filters of a thread.*one of 1, 2, 3, 4, 5, 6, 8, 12, 16"),
+        ((1, 1, 99), "20 filters of a thread"),
+    ],
+)
+def test_numbers_of_outputs_that_no_kernel_has_are_named(outputs, said):
+    with pytest.raises(InputError, match="(?s)" + said):
+        plan_conv((1, 3, 40, 40), (20, 3, 3, 3), machine="valhall", outputs_per_thread=outputs)

@@ -83,7 +83,7 @@ def plan_conv(
 
         return native_plan(c, dtype, target, form, outputs_per_thread)
     c = _tamed(c)
-    wanted = None if outputs_per_thread is None else _wanted(outputs_per_thread, c)
+    wanted = None if outputs_per_thread is None else _wanted(outputs_per_thread, c, target)
     plans = sorted(
         candidates(c, dtype, target, form, wanted),
         key=lambda plan: (plan.predicted_ms, plan.registers.needed),
@@ -167,7 +167,7 @@ def _tamed(c: Convolution) -> Convolution:
     return replace(c, vertical=tamed(c.vertical), horizontal=tamed(c.horizontal))
 
 
-def _wanted(given: Sequence[int], c: Convolution) -> tuple[int, int, int]:
+def _wanted(given: Sequence[int], c: Convolution, machine: ComputeMachine) -> tuple[int, int, int]:
     try:
         values = tuple(map(operator.index, given))
     except TypeError:
@@ -178,7 +178,18 @@ def _wanted(given: Sequence[int], c: Convolution) -> tuple[int, int, int]:
             where="outputs_per_thread",
             expected="three whole numbers: along the row, along the column, filters",
         )
-    return values[0], min(values[1], c.vertical.outputs), min(values[2], c.group_filters)
+    wanted = values[0], min(values[1], c.vertical.outputs), min(values[2], c.group_filters)
+    choices = _row_choices(c, machine), range(1, _MOST_ROWS + 1), _filter_choices(c)
+    words = "outputs along the row", "outputs along the column", "filters"
+    for value, known, word in zip(wanted, choices, words, strict=True):
+        if value not in known:
+            names = f"1 to {known[-1]}" if isinstance(known, range) else ", ".join(map(str, known))
+            raise InputError(
+                f"{value} {word} of a thread",
+                where="outputs_per_thread",
+                expected=f"one of {names} for {machine.name}",
+            )
+    return wanted
 
 
 def _row_choices(c: Convolution, machine: ComputeMachine) -> tuple[int, ...]:
