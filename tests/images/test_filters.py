@@ -56,6 +56,24 @@ def test_images_of_one_pixel_and_even_kernels(tmp_path):
     np.testing.assert_allclose(filter_image(image, chosen), exact(image, chosen, 1, "edge"), rtol=1e-5)
 
 
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("size", [(15, 15), (31, 2), (4, 21)])
+def test_long_columns_times_long_rows(size, stride):
+    rng = np.random.default_rng(3)
+    factors = [(rng.standard_normal(size[0]), rng.standard_normal(size[1])) for _ in range(2)]
+    kernels = np.array([np.outer(*pair) for pair in factors], np.float32)
+    image = rng.random((40, 50, 3)).astype(np.float32)
+    for chosen in (ImageFilter("pair", kernels), ImageFilter("one", kernels[1:], magnitude=True)):
+        got = filter_image(image, chosen, stride=stride, border="mirror")
+        wanted = exact(image, chosen, stride, "mirror")
+        assert np.abs(got - wanted).max() < 1e-6 * np.abs(kernels).sum()
+
+
+def test_a_blurred_wall_stays_white():
+    wall = np.full((70, 70, 1), 65535, np.uint16)
+    np.testing.assert_array_equal(filter_image(wall, "box63"), wall)
+
+
 def test_what_the_names_mean():
     assert list(filter_names()) == ["gaussianN", "boxN", "sobel", "laplacian", "unsharp"]
     for name in ("gaussian7", "box63", "unsharp"):

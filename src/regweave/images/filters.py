@@ -19,6 +19,7 @@ import numpy as np
 
 from regweave.cascades import thread_count
 from regweave.convolution import Conv2d
+from regweave.convolution.separable import factors
 from regweave.errors import InputError, nearest_names
 from regweave.files import path_of
 from regweave.images.conversion import to_image, to_planes
@@ -32,6 +33,9 @@ from regweave.values import frozen
 BORDERS = ("edge", "mirror", "zero")
 _MOST_SIDE = 63
 _SIZED = re.compile(r"(gaussian|box)([0-9]+)")
+#: A kernel with a longer side that is a column times a row of weights takes its columns first, then its rows:
+#: one pass that does both holds no more in registers.
+_LONGEST_AT_ONCE = 13
 #: Elements of a band as f32.
 _BAND = 1 << 19
 _CROSS = ((0, 1, 0), (1, -4, 1), (0, 1, 0))
@@ -59,7 +63,8 @@ class ImageFilter:
     def combine(self, responses: np.ndarray) -> np.ndarray:
         """Responses [channels, n, height, width], which are overwritten, to [channels, height, width]."""
         if responses.shape[1] == 1:
-            return np.abs(responses[:, 0]) if self.magnitude else responses[:, 0]
+            first = responses[:, 0]
+            return np.abs(first, out=first) if self.magnitude else first
         np.multiply(responses, responses, out=responses)
         total = responses[:, 0]
         for n in range(1, responses.shape[1]):
@@ -186,7 +191,7 @@ def filter_image(
         check_out(out, shape, image.dtype, image)
     count, high, wide = chosen.kernels.shape
     workers = thread_count(threads)
-    layer = Conv2d(chosen.kernels[:, None], stride=stride, threads=threads)
+    layer = _layer(chosen.kernels, stride, threads)
     band = max(1, _BAND // (columns * channels * max(count, stride * stride)))
     for first in range(0, rows, band):
         last = min(first + band, rows)
@@ -196,6 +201,17 @@ def filter_image(
         if progress is not None:
             progress(last, rows)
     return out
+
+
+def _layer(kernels: np.ndarray, stride: int, threads: int | None) -> Callable[[np.ndarray], np.ndarray]:
+    """From planes [channels, 1, rows, columns] to the kernels' responses [channels, n, ...]."""
+    count, height, width = kernels.shape
+    found = factors(kernels[:, None]) if max(height, width) > _LONGEST_AT_ONCE else None
+    if found is None:
+        return Conv2d(kernels[:, None], stride=stride, threads=threads)
+    down = Conv2d(found[:, None, :height, None], stride=(stride, 1), threads=threads)
+    along = Conv2d(found[:, None, None, height:], stride=(1, stride), groups=count, threads=threads)
+    return lambda planes: along(down(planes))
 
 
 def _planes(
