@@ -7,7 +7,15 @@ import pytest
 import regweave
 from regweave import InputError, UnsupportedError
 from regweave.machines.catalogue import find_machine
-from regweave.rearrangement import ChainLayouts, ChainProduct, ChainSeam, Conditions, chain_layouts, rearrange
+from regweave.rearrangement import (
+    ChainLayouts,
+    ChainProduct,
+    ChainSeam,
+    Conditions,
+    Plan,
+    chain_layouts,
+    rearrange,
+)
 
 TF32, F16 = "mma.m16n8k8.tf32", "mma.m16n8k16.f16"
 
@@ -58,6 +66,23 @@ def test_the_cheapest_way_is_found(dtype, machine):
     least = min(sum(costs[pair] for pair in itertools.pairwise(way)) for way in ways)
     mine = sum(seam.plan.cost.instructions / seam.plan.destination.elements for seam in chain.seams)
     assert mine == pytest.approx(least)
+
+
+def test_a_notebook_shows_every_seam():
+    chain = chain_layouts(["tf32", "tf32", "tf32"], "sm_80")
+    shown = chain._repr_html_()
+    pieces = [seam.plan.to_svg() for seam in chain.seams]
+    assert [shown.count(piece) for piece in pieces] == [2, 2]  # both seams are alike
+    assert shown.count("<pre>") == 5
+
+
+def test_a_notebook_says_what_is_too_large_to_draw(monkeypatch):
+    def refuse(plan):
+        raise UnsupportedError("9999 registers < all that a page shows")
+
+    monkeypatch.setattr(Plan, "to_svg", refuse)
+    shown = chain_layouts(["f16", "f16"], "sm_80")._repr_html_()
+    assert "<p>9999 registers &lt; all that a page shows</p>" in shown
 
 
 def test_layouts_fit_together():

@@ -97,6 +97,12 @@ class ChainLayouts:
 
         return chain_document(self)
 
+    def _repr_html_(self) -> str:
+        """Products and seams with the plans drawn, for a notebook."""
+        from regweave.views.chain_text import chain_html
+
+        return chain_html(self)
+
     def __str__(self) -> str:
         return self.explain()
 

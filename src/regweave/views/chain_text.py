@@ -1,4 +1,4 @@
-"""A chain's layouts as text and as a document.
+"""A chain's layouts as text, as a document and as what a notebook shows.
 
 mma.m16n8k16.f16: 16x16 f16 x 16x8 f16 -> 16x8 f32
   | identity: the layouts agree
@@ -7,7 +7,10 @@ mma.m16n8k16.f16: ...
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
+
+from regweave.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from regweave.layouts import Layout
@@ -22,6 +25,21 @@ def chain_text(chain: ChainLayouts) -> str:
         if number < len(chain.seams):
             lines.append(_seam_words(chain.seams[number]))
     return "\n".join(lines)
+
+
+def chain_html(chain: ChainLayouts) -> str:
+    """Products as text, and every seam's plan drawn between them."""
+    parts = [f"<p>{len(chain.products)} products on {chain.machine.name}, {escape(chain.machine.title)}</p>"]
+    for number, product in enumerate(chain.products):
+        parts.append(f"<pre>{escape(_product_words(product))}</pre>")
+        if number < len(chain.seams):
+            seam = chain.seams[number]
+            parts.append(f"<pre>{escape(_seam_words(seam))}</pre>")
+            try:
+                parts.append(f'<div style="overflow-x:auto">{seam.plan.to_svg()}</div>')
+            except UnsupportedError as error:
+                parts.append(f"<p>{escape(error.what)}</p>")
+    return "\n".join(parts)
 
 
 def chain_document(chain: ChainLayouts) -> dict[str, Any]:
