@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import regweave
 from regweave.convolution import Conv2d, conv2d
+from regweave.convolution.choice import choose
 from regweave.errors import InputError
+from regweave.kernels.convolution import conv_kernel
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators import activation, convolution_of
 
@@ -248,6 +250,15 @@ def test_large_images_by_streaming_stores_and_strips(isa):
     checked((1, 1, 1100, 2048), (1, 1, 5, 5), isa=isa, padding=2, threads=2)
     checked((1, 1, 1060, 2048), (2, 1, 5, 5), isa=isa, padding=(2, 1), word="relu")
     checked((1, 20, 600, 1024), (4, 20, 3, 3), isa=isa, padding=1, threads=2)
+    checked((1, 3, 700, 1024), (3, 3, 3, 3), isa=isa, padding=1, threads=2)
+
+
+@pytest.mark.parametrize("machine", [AVX512, AVX2])
+def test_rows_below_are_asked_for_where_large_images_are_read_in_place(machine):
+    c = convolution_of((1, 3, 700, 1024), (3, 3, 3, 3), padding=1)
+    tiles = [choose(c, machine, stream=stream).tile for stream in (True, False)]
+    assert [tile.direct for tile in tiles] == [True, True]
+    assert ["prefetcht1" in conv_kernel(tile, machine).text for tile in tiles] == [True, False]
 
 
 def test_threads_do_not_change_the_bits():

@@ -27,6 +27,8 @@ from regweave.values import frozen
 Results = dict[tuple[int, int, int], Variable]
 #: Taps from a weight that is asked for to the one in use, of transformed rows.
 _TAPS_AHEAD = 24
+#: Bytes along the row from a block to what is asked for meanwhile, and bytes more from channel to channel.
+_AHEAD, _APART = 2048, 512
 
 
 @frozen
@@ -60,6 +62,8 @@ class Products:
         b.emit("add", r.source, b.at(r.near, BlockEntry.x.offset))
         if self.tile.dense and not self.tile.stream and not self.tile.result_pieces:
             fetch_results(w, self.tile, self.outputs, self.vectors)
+        if self.tile.direct and self.tile.stream:
+            self._ask_ahead(w)
         b.emit("mov", r.walk, w.slot("weights"))
         if self.tile.apart:
             self._one_by_one(w)
@@ -80,6 +84,32 @@ class Products:
             acc = transform_back(w, self.tile.transform, acc)
         store_results(w, self.tile, acc, self.edge)
         b.emit("ret")
+
+    def _ask_ahead(self, w: Workspace) -> None:
+        """Ask for what the tiles below read of each of several channels, a little further from channel to
+        channel: lines of different ones may compete for a place of the cache."""
+        b, tile = w.b, self.tile
+        left, at, step = (b.general(name) for name in ("channels_left", "below", "step"))
+        again, asked = b.fresh_label("ask"), b.fresh_label("asked")
+        b.emit("mov", left, w.field("channels"))
+        b.emit("cmp", left, 1)
+        b.emit("jump_equal", asked)
+        b.emit("imul", step, w.slot("pitch"), 1 - tile.rows)  # from the last row back to the first
+        b.emit("add", step, w.field("x_channel"))
+        b.emit("add", step, _APART)
+        b.emit("mov", at, w.slot("pitch"))
+        b.emit("imul", at, w.field("lines"))
+        b.emit("add", at, w.r.source)
+        b.label(again)
+        for row in range(tile.rows):
+            if row:
+                b.emit("add", at, w.slot("pitch"))
+            for v in range(self.vectors):
+                b.emit("prefetch_l2", b.at(at, _AHEAD + v * w.geometry.vector_bytes))
+        b.emit("add", at, step)
+        b.emit("dec", left)
+        b.emit("jump_nonzero", again)
+        b.label(asked)
 
     def _one_by_one(self, w: Workspace) -> None:
         """A transform's products one after the other (see apart): each is a tile of one row."""
