@@ -24,8 +24,12 @@ _LEAST_ROWS, _MOST_VECTORS, _STRIP_VECTORS = 32, 2, 512
 _MOST_FILTERS = 2
 #: Image rows of a group at most; those of all channels, as many as lines of a set of the first-level cache.
 _MOST_GROUP, _SET_LINES = 7, 8
-#: The share of a filter's weights that may be left in memory, and of two filters'.
-_MOST_FAR, _MOST_FAR_OF_TWO = 0.8, 0.5
+#: The share of a filter's weights that may be left in memory, and of two filters'. Of short rows of one
+#: channel less where registers are many: such rows seldom compete for a cache, and a tile of several rows and
+#: vectors shares the weights that it loads.
+_MOST_FAR, _MOST_FAR_OF_TWO, _MOST_FAR_SHORT = 0.8, 0.5, 1 / 3
+#: Results of a row from which on it is not short.
+_LONG_ROW = 1024
 #: Vectors of a row that are copied at a time where planes compete for a cache.
 _COPIED = 16
 #: Rows of a band at least; those from which on each thread gets two.
@@ -55,6 +59,8 @@ def rolled_tile(
         return None
     registers = len(machine.register_class("vector").registers) - (machine.mask_class == "vector")
     registers -= 1 + separable + bool(epilogue)
+    short = machine.mask_class == "mask" and c.group_channels == 1 and c.horizontal.outputs < _LONG_ROW
+    most_far = _MOST_FAR_SHORT if short else _MOST_FAR
     for outputs in (1,) if separable else range(c.group_filters, 0, -1):
         weights = outputs * c.group_channels * (height * c.horizontal.kernel)
         if separable:
@@ -65,7 +71,7 @@ def rolled_tile(
         )
         sums = outputs * height * vectors
         far = sums - room + 1 if sums > room else 0
-        if far <= weights * (0 if separable else _MOST_FAR if outputs == 1 else _MOST_FAR_OF_TWO):
+        if far <= weights * (0 if separable else most_far if outputs == 1 else _MOST_FAR_OF_TWO):
             break
     else:
         return None
