@@ -297,7 +297,7 @@ def test_rows_that_lie_apart_are_taken_apart_in_regions_too(pads, run, monkeypat
         asked.append(len(found))
         return found
 
-    monkeypatch.setattr("regweave.engine.regional.convolutions", convolutions)
+    monkeypatch.setattr("regweave.engine.region_plan.convolutions", convolutions)
     session = opened(proto, height=40, width=24)
     for shape in ((1, 4, 40, 24), (2, 4, 33, 30), (1, 4, 13, 17)):
         x = image(*shape)

@@ -8,11 +8,11 @@ the number of threads, and so do the results.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
 from regweave.engine.interleaved import Part
 from regweave.engine.preparing import Shape, piece_step, planes_step, room_of
+from regweave.engine.region_plan import Plan
 from regweave.graphs import Piece
 from regweave.graphs.bands import (
     Band,
@@ -27,9 +27,6 @@ from regweave.graphs.bands import (
 )
 from regweave.graphs.members import JOIN, Spot, placed
 from regweave.operators import EnlargedTaps, Largest, PlaneWork, Repeat
-
-if TYPE_CHECKING:
-    from regweave.engine.regional import Plan
 
 BAND_BYTES = 7 << 19
 """What the windows of a region may take: more than a core's own cache, since very low bands cost more than
