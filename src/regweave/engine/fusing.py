@@ -82,7 +82,7 @@ def fuse(
         baseline = shop.open(read.proto, threads=count, optimise=True)
         feeds, expected = _first_run(baseline, feeds, read)
         if expected is None:
-            why_not = "the model runs neither with whole numbers of 0 nor of 1: nothing can be measured"
+            why_not = "the model does not run with inputs drawn at random: nothing can be measured"
         if why_not is not None or target is None or expected is None:
             fates = [Judgement(p, False, why_not or "") for p in chains]
             report = make_report(read, count, fates, refused, None, None, gpu)
@@ -118,17 +118,17 @@ def _first_run(
     session: NativeSession, feeds: Mapping[str, Any], read: Model
 ) -> tuple[Mapping[str, Any], list[Any] | None]:
     """Inputs that the model runs with, and what onnxruntime makes of them; InputError where it cannot run it
-    with the sizes given. None where it may be for whole numbers that nobody can guess."""
+    with the sizes given. None where it may be for values that nobody can guess."""
     try:
         return feeds, session.run(None, feeds)
     except DeviceError as error:
-        if any(array.dtype.kind in "iu" for array in feeds.values()):
+        whole = any(array.dtype.kind in "iu" for array in feeds.values())
+        if whole:
             with suppress(DeviceError):
                 ones = sample_inputs(read, whole=1)
                 return ones, session.run(None, ones)
+        if whole or not read.dims:
             return feeds, None
-        if not read.dims:
-            raise
         sizes = ", ".join(f"{name}={size}" for name, size in read.dims.items())
         raise InputError(
             f"the model does not run with these sizes: {error.what}",
