@@ -165,6 +165,18 @@ def test_halves_are_widened_and_narrowed_as_vectors():
     assert "regweave_pack_f16" not in kernel
 
 
+@pytest.mark.parametrize(("dtype", "load"), [("f32", "vload16"), ("f16", "vload_half16")])
+@pytest.mark.parametrize("width", [70, 201])
+def test_every_other_element_is_two_vectors(dtype, load, width):
+    plan = plan_conv((1, 2, 9, width), (3, 2, 3, 5), 2, dtype=dtype, machine="opencl-cpu", form="none")
+    assert f"shuffle2({load}(" in plan.emit()
+    x, w, bias = arrays(plan.convolution, dtype, 0)
+    y = OpenCLConvolution(plan, w, bias)(x)
+    np.testing.assert_allclose(
+        y, plan.convolution.reference(x, w, bias), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
+    )
+
+
 def test_large_results_pass_the_caches_where_they_are_whole_lines(monkeypatch):
     def text(height, width, filters=1, dtype="f32"):
         shapes = (1, 1, height, width), (filters, 1, 3, 3)

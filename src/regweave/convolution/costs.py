@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 #: What halves the resident threads of a GPU costs so much; what checks a border, per load.
 _HALF_OCCUPANCY, _GPU_BORDER = 1.15, 4.0
-#: Processors. Cycles of a vector load beside multiply-adds; of one that no tap shares a line with; of a load
-#: for each lane; of what a load takes more at the border.
-_LOAD, _UNROLLED_LOAD, _GATHERED, _BORDER = 0.7, 1.8, 10.0, 4.0
+#: Processors. Cycles of a vector load beside multiply-adds; of one that no tap shares a line with; of two of
+#: which every other element is kept, and more for each that stands beside it; of a load for each lane; what a
+#: load takes more at the border.
+_LOAD, _UNROLLED_LOAD, _APART, _FURTHER, _GATHERED, _BORDER = 0.7, 1.8, 5.0, 1.0, 10.0, 4.0
 #: Cycles until a sum can be added to again, of a kernel row's and a channel's loop, of a tile, of a result.
 _LATENCY, _LOOP, _TILE, _RESULT = 4.2, 1.0, 4.0, 2.2
 #: A result takes more where planes of more filters than these are a multiple of a page long.
@@ -84,7 +85,7 @@ def _vector_efficiency(plan: ConvPlan) -> float:
     loads = ox * (held / down.kernel if plan.taps_at_once else oy)
     load = _UNROLLED_LOAD if plan.form == "unrolled" else _LOAD
     if plan.form == "none" and c.horizontal.stride > 1:
-        load = _GATHERED
+        load = _APART + _FURTHER * (ox - 1) if c.horizontal.stride == 2 else _GATHERED
     pitch = (c.horizontal.size if plan.form == "none" else plan.pitch) * e
     load += border_share(plan) * _BORDER
     tap = max(products + load * loads, _LATENCY)

@@ -5,8 +5,9 @@
 
 One work-item is a whole warp, so that a processor needs no guess about which work-items go together. What is
 the same in all lanes stays a scalar; what is a scalar plus the lane's number times a constant is kept as
-these two, which makes of an address one vector load where lanes stand side by side, and of anything else a
-load for each lane. Steps inside a `When` of lanes' own store lane by lane.
+these two, which makes of an address one vector load where lanes stand side by side, two and a shuffle where
+every other element is wanted, and of anything else a load for each lane. Steps inside a `When` of lanes' own
+store lane by lane.
 
 A block is a work-item: its number is the global one, and a work-group holds as many as the host likes.
 """
@@ -169,6 +170,9 @@ class VectorPrinter(Printer):
                 place = self._place(source, address)
                 text = f"vload_half{self._lanes}(0, (global const half *)({place}))"
                 return self._named(step.result, name, text)
+            if self._strides[address.number] == 4:
+                text = self._apart(self._place(source, address), "vload_half", "half", 2)
+                return self._named(step.result, name, text)
         # OpenCL C widens halves in memory only, which compilers see through
         word, lanes = self._wide(step.operands[0]), self._lanes
         return [
@@ -189,6 +193,14 @@ class VectorPrinter(Printer):
             words.append(f"convert_{self._type('b32')}(vload{lanes}(0, {half}))")
         return [*lines, *self._named(step.result, name, f"{words[0]} | {words[1]} << 16u")]
 
+    def _apart(self, place: str, load: str, kind: str, size: int) -> str:
+        """Every other element from a place on, of two vectors that overlap: none beyond the last is read."""
+        lanes = self._lanes
+        places = place, f"{place} + {size * (lanes - 1)}"
+        one, other = (f"{load}{lanes}(0, (global const {kind} *)({at}))" for at in places)
+        kept = ", ".join(map(str, [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]))
+        return f"shuffle2({one}, {other}, ({self._type('b32')})({kept}))"
+
     def _place(self, step: Step, address: Value, lane: str = "") -> str:
         offset = step.numbers[1]
         text = self._texts[address.number]
@@ -202,6 +214,9 @@ class VectorPrinter(Printer):
             text = f"vload{self._lanes}(0, (global const {kind} *)({self._place(step, address)}))"
             if size < 4:
                 text = f"convert_{self._type('b32')}({text})"
+            return self._named(step.result, f"v{step.result.number}", text)
+        if size == 4 and self._strides[address.number] == 2 * size:
+            text = self._apart(self._place(step, address), "vload", "uint", size)
             return self._named(step.result, f"v{step.result.number}", text)
         if self._strides[address.number] is not None:
             name = f"a{step.results[0].number}"
