@@ -104,6 +104,7 @@ def test_signals(isa, channels, filters, groups, settings):
         ((3, 17, 23, 24), (40, 24, 3, 3), {"padding": 1}),  # transformed rows
         ((1, 30, 30, 24), (24, 24, 3, 3), {"padding": 1, "stride": 2}),
         ((1, 40, 300, 4), (64, 4, 1, 1), {}),  # all pixels in one row
+        ((1, 12, 14, 64), (5, 64, 3, 3), {"padding": 1}),  # few filters
         ((2, 9, 50, 40), (40, 1, 5, 5), {"padding": 2, "groups": 40}),
         ((1, 12, 12, 32), (700, 32, 3, 3), {"padding": 1, "form": "none"}),  # threads share the filters
     ],
@@ -194,6 +195,15 @@ def test_tiles_that_are_chosen():
     assert isinstance(depth.tile, DepthTile)
     assert depth.tile.padded == (True, True)
     assert choice_of(AVX512, (1, 32, 300, 300), (32, 1, 127, 127), groups=32) is None
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=ISAS)
+def test_planes_are_made_where_lanes_would_be_empty(machine):
+    assert choice_of(machine, (1, 3, 540, 960), (3, 3, 3, 3), padding=1) is None
+    assert choice_of(machine, (1, 3, 540, 960), (3, 1, 5, 5), padding=2, groups=3) is None
+    assert choice_of(machine, (1, 64, 28, 28), (128, 1, 3, 3), padding=1, groups=64) is None
+    # 64 planes are dearer than three filters in a vector
+    assert choice_of(machine, (1, 64, 1, 50000), (3, 64, 1, 1)) is not None
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=ISAS)

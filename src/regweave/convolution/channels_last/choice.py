@@ -24,6 +24,12 @@ from regweave.values import frozen
 
 #: Of tiles whose lanes are channels: products, each an instruction, at most; rows and columns, at most.
 _MOST_PRODUCTS, _MOST_SIDE = 512, 8
+#: Channels of a depthwise kernel below which lanes that are channels do not pay; filters below which lanes
+#: that are filters need not.
+_FEW = 8
+#: Cycles to move an element to or from a plane, of pixels of up to so many channels and of others; and what
+#: planes must save to be made.
+_NEAR_ELEMENT, _NEAR_CHANNELS, _FAR_ELEMENT, _PLANES = 2.0, 16, 10.0, 1.3
 #: What rows that are transformed cost beside those that are copied.
 _TRANSFORM = 4.0
 
@@ -62,12 +68,31 @@ def choose_last(
 ) -> LastChoice | None:
     """The choice for `c`; None where these kernels are not for it. `dense`: pixels of a row follow one
     another. `form`: what `strips.untransformed` gives insists on no transform."""
-    if c.groups > 1 and c.group_channels == c.group_filters == 1:
+    if c.groups > 1 and c.group_channels == 1:
+        if c.group_filters > 1 or c.channels < _FEW:
+            return None
         return _depthwise(c, machine, stream, epilogue)
+    found = _cycles(c, machine, transformed=False)
     transformed = False
     if transforms(c) and dense and form != untransformed(c):
-        transformed = _cycles(c, machine, transformed=True) < _cycles(c, machine, transformed=False)
+        fewer = _cycles(c, machine, transformed=True)
+        transformed, found = fewer < found, min(fewer, found)
+    if c.group_filters < _FEW and _taken_apart(c) < _PLANES * found:
+        return None
     return _dense(c, machine, stream, epilogue, threads, transformed)
+
+
+def _taken_apart(c: Convolution) -> float:
+    """Cycles where planes are made of the image, element by element, and results are put back so: their lanes
+    are pixels, and all of them are used however few the filters are."""
+    moved = 0.0
+    for channels, (down, across) in (
+        (c.channels, (c.vertical.size, c.horizontal.size)),
+        (c.filters, (c.vertical.outputs, c.horizontal.outputs)),
+    ):
+        moved += channels * down * across * (_NEAR_ELEMENT if channels <= _NEAR_CHANNELS else _FAR_ELEMENT)
+    taps = c.group_channels * c.vertical.kernel * c.horizontal.kernel
+    return moved + c.filters * c.vertical.outputs * c.horizontal.outputs * taps / 16
 
 
 def _depthwise(

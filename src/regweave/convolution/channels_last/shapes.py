@@ -34,6 +34,8 @@ _SET_LINES = 7
 #: Registers that going back from a transform takes; pixels that share the weights of a product, for these to
 #: come in time from a core's own cache.
 _TRANSFORMING, _LEAST_PIXELS = 4, 2.8
+#: Cycles of a store through a mask that is a vector: AMD's processors make it of many operations.
+_MASKED = 20.0
 
 
 @lru_cache(maxsize=256)
@@ -66,10 +68,16 @@ def plain_shape(c: Convolution, machine: VectorMachine) -> Shape:
             step = max(count * width * product_cycles, count / 2 + width * product_cycles, weights, 4.0)
             total += (step + 0.15 * (weights + count / 2)) * steps
             total += _START + 2 * count * width * product_cycles
+        total += count * _masked_cycles(c, machine)
         total *= -(-in_all // spans)
         if total < least:
             best, least = (pixels, spans, vectors), total
     return (*best, least)
+
+
+def _masked_cycles(c: Convolution, machine: VectorMachine) -> float:
+    """What storing a pixel's last vector costs where it is not whole."""
+    return _MASKED if machine.mask_class == "vector" and c.group_filters % machine.lanes else 0.0
 
 
 @lru_cache(maxsize=256)
@@ -85,6 +93,9 @@ def fused_shape(c: Convolution, machine: VectorMachine) -> Shape:
             break
         step = t.products * (max(pixels, _LEAST_PIXELS) * product_cycles + 0.3)
         there_and_back = pixels * (4 * t.products + 4 * t.outputs) * product_cycles
+        there_and_back += (
+            pixels * t.outputs * _masked_cycles(c, machine) / -(-c.group_filters // machine.lanes)
+        )
         total = tiles * -(-columns // pixels) * (steps * step + _START + there_and_back)
         if total < least:
             best, least = (t.products, pixels, 1), total
