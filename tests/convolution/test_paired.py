@@ -9,7 +9,7 @@ from regweave.convolution.native import NativeConvolution
 from regweave.convolution.strips import strip_limit
 from regweave.convolution.tables import pack_weights
 from regweave.kernels.convolution import Pairs, paired_bytes, pairs
-from regweave.kernels.convolution.rowpairs import A, B, C, D, column_groups
+from regweave.kernels.convolution.rowpairs import A, B, C, D, column_groups, held_products, sums_under_way
 from regweave.machines.x86 import AVX2, AVX512
 from regweave.operators import convolution_of
 
@@ -43,6 +43,16 @@ def test_every_column_has_a_group(columns):
     groups = column_groups(columns)
     assert [column for group in groups for column in group] == list(range(columns))
     assert all(len(group) <= len(groups[0]) <= 3 for group in groups)
+
+
+def test_registers_that_products_leave_hold_weights():
+    assert held_products(5, 5, 32) == (0, 4, 8, 13, 17, 21, 26, 30)
+    assert held_products(7, 7, 24) == ()
+    assert held_products(2, 2, 32) == tuple(range(6))
+    assert (sums_under_way(5, 5), sums_under_way(4, 4)) == (12, 6)
+    plan = regweave.plan_conv((1, 1, 512, 512), (1, 1, 5, 5), padding=2, machine="cpu")
+    if plan.notes and "two rows of results at a time" in plan.notes[0]:
+        assert (plan.registers.accumulators, plan.registers.rows, plan.registers.weights) == (12, 6, 8)
 
 
 CASES = [

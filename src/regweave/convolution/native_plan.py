@@ -15,6 +15,7 @@ from regweave.convolution.choice import FORMS, Choice, choose, most_parts, scrat
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
 from regweave.convolution.strips import strip_limit
 from regweave.errors import InputError, UnsupportedError
+from regweave.kernels.convolution.rowpairs import held_products, sums_under_way
 from regweave.machines.compute import ComputeMachine
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine
 from regweave.operators import Convolution
@@ -74,6 +75,10 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
     results = filters * under_way * across
     held = tile.held_weights if tile.kernel_columns else 1
     images = len(tile.image_rows) * across if tile.transform is not None else across
+    if tile.paired:
+        sides = tile.kernel_rows, tile.kernel_columns
+        results, images = sums_under_way(*sides), tile.kernel_rows + 1
+        held = len(held_products(*sides, machine.registers))
     registers = Registers(
         results, min(images, machine.registers - results - held), held, 0, machine.registers
     )

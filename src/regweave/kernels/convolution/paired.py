@@ -29,7 +29,7 @@ from regweave.kernels.buildermath import BuilderMath
 from regweave.kernels.convolution.arguments import BlockEntry, StripEntry
 from regweave.kernels.convolution.lagging import LateStores
 from regweave.kernels.convolution.results import Last, mask_bytes, no_operand
-from regweave.kernels.convolution.rowpairs import A, B, C, D, column_groups, pairs
+from regweave.kernels.convolution.rowpairs import A, B, C, D, column_groups, held_products, pairs
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import watched
 from regweave.kernels.workspace import Workspace
@@ -233,22 +233,13 @@ class _Vectors:
         #: Of each step but the last what the vector before had, both rows.
         self.before = {step: b.vectors(f"before{step}_", 2) for step in range(1, steps)}
         #: Weights in registers, by their numbers.
-        self.held = {}
-        total, held = tile.kernel_columns * self.pairs.products, self._spare()
-        for number in range(1, 1 + total, max(1, -(-total // held))) if held else ():
-            self.held[number] = b.vector("weight")
-            b.emit("broadcast", self.held[number], b.at(w.r.walk, 4 * number))
+        self.held = {1 + number: b.vector("weight") for number in self._held()}
+        for number, vector in self.held.items():
+            b.emit("broadcast", vector, b.at(w.r.walk, 4 * number))
 
-    def _spare(self) -> int:
-        """Vector registers that a vector's products leave."""
-        steps, products = len(self.groups[0]), self.pairs.products
-        kinds = len({term.sum for term in self.pairs.terms})
-        most = kinds * steps + products - kinds
-        for number in range(1, len(self.groups)):
-            open_steps = max(len(group) for group in self.groups[number:])
-            most = max(most, kinds * open_steps + 2 * (open_steps < steps) + products)
-        kept = 2 + 2 * len(self.before)  # with bias and watch
-        return max(0, len(self.w.b.machine.register_class("vector").registers) - kept - most - 1)
+    def _held(self) -> tuple[int, ...]:
+        registers = len(self.w.b.machine.register_class("vector").registers)
+        return held_products(self.tile.kernel_rows, self.tile.kernel_columns, registers)
 
     def begin(self) -> None:
         """Before the first vector of a pair of rows."""
