@@ -207,6 +207,14 @@ def test_planes_are_made_where_lanes_would_be_empty(machine):
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=ISAS)
+@pytest.mark.parametrize("size", [(10**9, 3), (3, 10**9)])
+def test_the_longest_images_are_cut_by_halving(machine, size):
+    choice = choice_of(machine, (1, 8, *size), (16, 8, 3, 3), padding=1)
+    c = convolution_of((1, 8, *size), (16, 8, 3, 3), padding=1)
+    assert 0 < native.scratch_bytes(c, choice) < 448 * 1024
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=ISAS)
 def test_strips_are_small(machine):
     for shape, weights in (((1, 3, 1080, 1920), (16, 3, 3, 3)), ((1, 32, 1000, 1000), (32, 32, 5, 5))):
         c = convolution_of(shape, weights, padding=1)

@@ -9,6 +9,8 @@ equally wide and all bands equally high, so that they share their tables; the la
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from regweave.convolution.channels_last.shapes import FAR_BYTES, FILL_BYTES, NEAR_BYTES
 from regweave.convolution.strips import STRIP_BYTES, lines_of, strip_budget
 from regweave.kernels.channels_last import DenseTile, DepthTile
@@ -88,13 +90,17 @@ def window(c: Convolution, tile: DenseTile, machine: VectorMachine, *, threads: 
         found += line_bytes(c, columns) * strip_rows(c, tile, rows) / FILL_BYTES if strip else 0
         return found * units
 
+    def bands_of(columns: int) -> range:
+        heights = range(step, down.outputs + step, step)
+        return heights[: max(1, bisect_left(heights, True, key=lambda rows: not fits(columns, rows)))]
+
     most = -(-across.outputs // length)
-    first = next((n for n in range(1, most) if fits(width(n), step)), most)
+    # a row may be cut into millions of windows, an image into as many bands: halving finds how many
+    first = 1 + bisect_left(range(1, most), True, key=lambda windows: fits(width(windows), step))
     choices = [
         (rows, columns)
         for columns in {width(n) for n in range(first, min(first + _WINDOWS, most) + 1)}
-        for rows in range(step, down.outputs + step, step)
-        if rows == step or fits(columns, rows)
+        for rows in bands_of(columns)
     ]
     rows, columns = min(choices, key=lambda pair: (total(pair[1], pair[0]), -pair[0], -pair[1]))
     return rows if t is not None else min(rows, down.outputs), columns
