@@ -220,12 +220,13 @@ echo "${COMPREPLY[@]}"
         (["machine", "sm_9"], "sm_90a"),
     ],
 )
-def test_bash_completes_names_with_colons(tmp_path, words, expected):
+def test_bash_completes_names_with_colons(tmp_path, monkeypatch, words, expected):
+    monkeypatch.setenv("HOME", str(tmp_path))
     installed = tmp_path / "regweave"
     installed.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m regweave "$@"\n')
     installed.chmod(0o755)
     script = tmp_path / "script"
-    script.write_text(program.build_app().generate_completion(shell="bash"))
+    assert main(["--install-completion", "--shell", "bash", "--output", str(script)]) == 0
     environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     command = ["bash", "-c", COMPLETE, "bash", str(script), "regweave", *words]
     run = subprocess.run(command, env=environment, capture_output=True, text=True)

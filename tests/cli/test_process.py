@@ -112,8 +112,8 @@ def test_widths_that_are_believed(monkeypatch, columns, width):
         (["filter", "x.png"], "--kernel is missing"),
         (["layout"], "NAME is missing"),
         (["layout", "a", "b"], "more words than expected: 'b'"),
-        (["filter", "x.png", "--kernel", "box3", "-o", "y.png", "--stride", "1_0"], '"1_0"'),
-        (["filter", "x.png", "--kernel", "box3", "-o", "y.png", "--stride", "0x2"], '"0x2"'),
+        (["filter", "x.png", "--kernel", "box3", "-o", "y.png", "--stride", "1_0"], "'1_0'"),
+        (["filter", "x.png", "--kernel", "box3", "-o", "y.png", "--stride", "0x2"], "'0x2'"),
     ],
 )
 def test_words_that_are_missing_or_too_many(words, said, capfd):

@@ -29,7 +29,7 @@ from cyclopts import (
 )
 
 from regweave import __version__
-from regweave.cli.completion import CompletingApp
+from regweave.cli.completion import installer
 from regweave.cli.failures import INTERRUPTED, OK, report_failure
 from regweave.cli.output import PipeConsole, asked_width
 from regweave.cli.process import Ended, drop_streams, ended_by_signals, is_stream_error, mend_streams
@@ -162,7 +162,7 @@ VERBS = {
 
 def build_app() -> App:
     """The program with its verbs."""
-    app = CompletingApp(
+    app = App(
         name="regweave",
         help=HELP,
         help_epilogue=EPILOGUE,
@@ -178,7 +178,7 @@ def build_app() -> App:
     )
     for verb, (summary, examples) in VERBS.items():
         app.command(f"regweave.cli.{verb}:{verb}_command", name=verb, help=summary, help_epilogue=examples)
-    app.register_install_completion_command(help="Install completion for this shell.")
+    app.command(installer(app), name="--install-completion", help="Install completion for this shell.")
     return app
 
 

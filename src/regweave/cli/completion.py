@@ -8,9 +8,12 @@ script answer, and takes from the answers what bash already holds to be typed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App
+from cyclopts.completion.install import create_install_completion_command
 
 _WHOLE_WORDS = """
 _regweave_whole_words() {
@@ -39,10 +42,14 @@ complete -F _regweave_whole_words regweave
 """
 
 
-class CompletingApp(App):
-    """The program, with a script for bash that completes names with colons."""
+def installer(app: App) -> Callable[..., None]:
+    """The command that installs the completion of `app`."""
 
-    def generate_completion(self, **options: Any) -> str:
-        """The script for a shell; what cyclopts raises."""
-        script = super().generate_completion(**options)
-        return script + _WHOLE_WORDS if "complete -F _regweave regweave" in script else script
+    def install(**options: Any) -> Path:
+        path = app.install_completion(**options)
+        script = path.read_text("utf-8")
+        if "complete -F _regweave regweave" in script:
+            path.write_text(script + _WHOLE_WORDS, "utf-8")
+        return path
+
+    return create_install_completion_command(install, add_to_startup=True)
