@@ -59,6 +59,12 @@ def test_matrices(matrix, said):
         filter_bank(IMAGE, matrix)
 
 
+def test_images_without_channels():
+    for matrix in ([[1]], [[1, 2, 3]]):
+        with pytest.raises(InputError, match="without channels"):
+            image_gemm(np.zeros((8, 5, 0), np.uint8), matrix)
+
+
 def test_what_is_no_number_has_no_steps():
     matrix = np.full((3, 3), np.nan)
     assert np.isnan(real_matrix(matrix, "matrix")).all()

@@ -124,6 +124,8 @@ def _take(image: Any, matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray |
                 f"pixels of type {pixels.dtype}", where="image", expected="8 or 16 bits for whole numbers"
             )
         pixels = pixels.astype(np.float32)
+    if pixels.ndim >= 2 and pixels.shape[-1] == 0:
+        raise InputError("an image without channels", where="image", expected="one or more on its last axis")
     columns = factors.shape[1]
     if pixels.ndim == 2 and columns in (1, 2) and pixels.shape[1] not in (columns, columns - 1):
         pixels = pixels[..., None]
