@@ -49,6 +49,11 @@ def test_results_that_fit_no_memory(padding):
         regweave.conv2d(X, W, padding=padding)
 
 
+def test_empty_results_that_cannot_be_counted():
+    with pytest.raises(InputError, match=r"a result of shape \[0, .*pad less"):
+        regweave.conv2d(X[:0], W, padding=10**9)
+
+
 def strided(strides):
     return np.lib.stride_tricks.as_strided(np.zeros(9000, np.float32), SHAPE, strides)
 

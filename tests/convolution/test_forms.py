@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import regweave
 from regweave import InputError
 from regweave.convolution.forms import FORMS, plane_of, plane_shifts, plane_width, rearranged
-from regweave.operators import Axis
+from regweave.convolution.strips import strip_widths
+from regweave.operators import Axis, convolution_of
 
 axes = st.builds(
     Axis,
@@ -84,3 +85,12 @@ def test_unrolled_images_of_any_kind(stride):
 def test_what_is_refused(arguments, words):
     with pytest.raises(InputError, match=words):
         regweave.unroll_rows(*arguments)
+
+
+@pytest.mark.parametrize("outputs", [1, 15, 16, 17, 48, 100])
+@pytest.mark.parametrize("columns", [16, 48, 160])
+def test_widths_of_strips(outputs, columns):
+    c = convolution_of((1, 1, 4, outputs), (1, 1, 1, 1))
+    found = {min(columns, outputs - first) for first in range(0, outputs, columns)}
+    assert strip_widths(c, columns) == found
+    assert strip_widths(convolution_of((1, 1, 4, 10**9), (1, 1, 1, 1)), 48) == {48, 10**9 % 48}

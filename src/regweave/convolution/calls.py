@@ -344,6 +344,9 @@ def _result(image: np.ndarray, shape: Sequence[int], order: str) -> np.ndarray:
     size = image.itemsize * prod(shape)
     try:
         memory = aligned_bytes(size + _PAGE)
+        apart = _PAGE // 2 if order == "nchw" else -_PIXEL
+        start = (address_of(image) + apart - address_of(memory)) % _PAGE & -_LINE
+        return memory[start : start + size].view(image.dtype).reshape(shape)
     except (MemoryError, ValueError):  # more than there is, or than can be counted
         raise InputError(
             f"a result of shape {list(shape)} takes {size / 1e9:.4g} GB",
@@ -351,9 +354,6 @@ def _result(image: np.ndarray, shape: Sequence[int], order: str) -> np.ndarray:
             expected="a result that fits the memory",
             fix="pad less, or convolve parts of the image",
         ) from None
-    apart = _PAGE // 2 if order == "nchw" else -_PIXEL
-    start = (address_of(image) + apart - address_of(memory)) % _PAGE & -_LINE
-    return memory[start : start + size].view(image.dtype).reshape(shape)
 
 
 def _in_one_row(

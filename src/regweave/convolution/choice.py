@@ -35,6 +35,7 @@ from regweave.convolution.strips import (
     strip_bytes,
     strip_columns,
     strip_limit,
+    strip_widths,
     untransformed,
 )
 from regweave.errors import InputError, nearest_names
@@ -173,8 +174,11 @@ def choose(
     strip = min(strip, shared_columns(c, machine, rows, threads))
     by_column = rows > 1 or columns > 0
     tiles = even_parts(c.group_filters, outputs)
-    widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
-    blocks = {size for width in widths for size, _ in part_sizes(-(-width // machine.lanes), vectors)}
+    blocks = {
+        size
+        for width in strip_widths(c, strip)
+        for size, _ in part_sizes(-(-width // machine.lanes), vectors)
+    }
     tile = ConvTile(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=rows,
@@ -224,8 +228,11 @@ def _transformed(
     if apart:
         outputs, vectors = _flat_tile(machine, registers, c.group_filters, -(-strip // machine.lanes))
     tiles = even_parts(c.group_filters, outputs)
-    widths = {min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip)}
-    blocks = {size for width in widths for size, _ in part_sizes(-(-width // machine.lanes), vectors)}
+    blocks = {
+        size
+        for width in strip_widths(c, strip)
+        for size, _ in part_sizes(-(-width // machine.lanes), vectors)
+    }
     tile = ConvTile(
         outputs=tuple(sorted(set(tiles), reverse=True)),
         rows=t.products,
@@ -365,9 +372,10 @@ def _two_apart(c: Convolution) -> bool:
 
 def _halves(c: Convolution, machine: VectorMachine, strip: int) -> bool:
     """Whether the last vector of some strip is at most half full, and the machine has half vectors."""
-    widths = (min(strip, c.horizontal.outputs - at) for at in range(0, c.horizontal.outputs, strip))
     lanes = machine.lanes
-    return machine.mask_class == "mask" and any(-width % lanes >= lanes // 2 for width in widths)
+    return machine.mask_class == "mask" and any(
+        -width % lanes >= lanes // 2 for width in strip_widths(c, strip)
+    )
 
 
 def _edges(c: Convolution, machine: VectorMachine) -> tuple[int, int]:

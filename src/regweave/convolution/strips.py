@@ -111,6 +111,12 @@ def strip_columns(c: Convolution, machine: VectorMachine, form: str, rows: int) 
     return width(strips) if strips > 1 else columns
 
 
+def strip_widths(c: Convolution, columns: int) -> set[int]:
+    """Columns of the strips that there are if each but the last one has `columns`."""
+    whole, rest = divmod(c.horizontal.outputs, columns)
+    return {width for width, count in ((columns, whole), (rest, rest)) if count}
+
+
 def most_rows_of(c: Convolution, machine: VectorMachine, form: str) -> int:
     """Output rows that a strip has room for, if it is as wide as a vector: one at least."""
     budget = strip_budget(c)
