@@ -93,7 +93,7 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
     by_tap = weights.reshape(c.groups, filters, deep, rows, columns)
     combined = choice.tile.combined
     if combined is not None:
-        by_tap = np.einsum("pr,gfdrc->gfdpc", combined.filter, by_tap)
+        by_tap = combined_weights("pr,gfdrc->gfdpc", combined.filter, by_tap)
         rows = combined.products
     if choice.tile.apart:
         by_tap = by_tap.transpose(0, 1, 3, 2, 4)
@@ -114,6 +114,16 @@ def pack_weights(c: Convolution, choice: Choice, weights: np.ndarray, bias: np.n
         parts.append(np.ascontiguousarray(part, np.float32).reshape(c.groups, -1))
         at += outputs
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+
+def combined_weights(letters: str, combining: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weights of products, f32, from those of the kernel's rows; `letters` as einsum's.
+
+    Weights near the largest float may overflow here: results then are not finite, and are made again by a
+    kernel that combines nothing.
+    """
+    with np.errstate(over="ignore"):
+        return np.einsum(letters, combining, weights).astype(np.float32)
 
 
 def _taps(c: Convolution, choice: Choice, channel: int, line: int, columns: Sequence[int]) -> np.ndarray:

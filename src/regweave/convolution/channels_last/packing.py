@@ -14,6 +14,7 @@ import numpy as np
 
 from regweave.cascades.arrays import aligned_bytes
 from regweave.convolution.channels_last.choice import LastChoice
+from regweave.convolution.tables import combined_weights
 from regweave.kernels.channels_last import DepthTile
 from regweave.operators import Convolution
 
@@ -30,9 +31,9 @@ def pack_last(c: Convolution, choice: LastChoice, weights: np.ndarray, bias: np.
     by_group = weights.reshape(c.groups, c.group_filters, -1, *size)
     t = choice.tile.transform
     if t is not None and choice.tile.staged:
-        by_group = np.einsum("pr,gfcrk->gpkcf", t.filter, by_group)
+        by_group = combined_weights("pr,gfcrk->gpkcf", t.filter, by_group)
     elif t is not None:  # the products of a step stand together
-        by_group = np.einsum("pr,gfcrk->gkcpf", t.filter, by_group)
+        by_group = combined_weights("pr,gfcrk->gkcpf", t.filter, by_group)
     else:
         by_group = by_group.transpose(0, 3, 4, 2, 1)
     taps = by_group.reshape(c.groups, -1, c.group_filters)
