@@ -16,11 +16,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from regweave import RegweaveError
 from regweave.devices.opencl import load_runtime
 from regweave.settings import CODE_VARIABLE
 
+# a busy machine's clock says nothing of the library
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 os.environ[CODE_VARIABLE] = "off"
 # before a test loads OpenVINO, whose libtbb is too old for it
 load_runtime()
