@@ -90,3 +90,22 @@ def test_shared_rows_are_those_of_the_band_before(isa):
     whole, cut = layer(x), layer(np.ascontiguousarray(x[:, :, :14]))
     assert layer.dense(x.shape).native.choice.fold is None
     assert np.array_equal(whole[:, :, :12], cut)
+
+
+@pytest.mark.parametrize("order", ["nchw", "nhwc"])
+@pytest.mark.parametrize(
+    ("channels", "filters", "kernel", "groups", "stride"),
+    [(1, 1, 5, 1, 1), (16, 16, 3, 1, 1), (3, 64, 7, 1, 2), (32, 32, 3, 32, 1), (48, 64, 5, 1, 1)],
+)
+def test_a_layer_that_has_seen_other_sizes_gives_the_bits_of_a_new_one(
+    order, channels, filters, kernel, groups, stride
+):
+    """Weights are packed for the kernel that a size gets: on 7 x 7 pixels it may be another one."""
+    random = np.random.default_rng(0)
+    weights = random.standard_normal((filters, channels // groups, kernel, kernel), dtype=np.float32)
+    settings = {"padding": kernel // 2, "stride": stride, "groups": groups, "order": order, "threads": 1}
+    layer = Conv2d(weights, **settings)
+    for height, width in ((40, 450), (7, 7), (20, 30), (14, 14), (3, 300), (56, 56)):
+        size = (channels, height, width) if order == "nchw" else (height, width, channels)
+        x = random.standard_normal((1, *size), dtype=np.float32)
+        np.testing.assert_array_equal(layer(x), Conv2d(weights, **settings)(x))

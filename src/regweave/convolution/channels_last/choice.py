@@ -53,7 +53,7 @@ class LastChoice:
     @property
     def packing(self) -> tuple[object, ...]:
         """What the packed weights depend on."""
-        return self.machine.lanes, self.tiles, self.tile.transform
+        return self.machine.lanes, self.tiles, self.tile.transform, self.tile.staged
 
 
 def choose_last(
