@@ -76,7 +76,7 @@ def test_cost(ops: tuple[Elementwise, ...], machine: VectorMachine) -> None:
     frame = 3  # the load and the store of the loop, vzeroupper
     lines = [line for line in listing.text.splitlines() if line.startswith("v")]
     assert len(lines) - frame == GOLDEN[ops][MACHINES.index(machine)]
-    assert listing.pressure.most["vector"] <= 5
+    assert listing.pressure.most["vector"] <= 6  # of GELU by table; the others take 5 at most
 
 
 def _values() -> np.ndarray:
