@@ -204,7 +204,7 @@ class Offers:
             (form,),
             lambda: (way.candidate(),),
             (
-                lambda most: replace(self._least_accesses, barriers=_BARRIERS[form]),
+                lambda most: replace(self._least_accesses, barriers=_BARRIERS[form], logic=1 + way.spreading),
                 passage,
             ),
             to_the_end=True,

@@ -60,15 +60,16 @@ class Demands:
         there = self.table >= 0
         places = np.where(there, self.table + np.arange(lanes)[:, None] * self.inputs * pieces, -1)
         used = places[there]
-        if len(np.unique(used)) < used.size:
+        if np.bincount(used).max(initial=0) > 1:
             return 0
         flat = np.where(there, self.table // pieces, self.inputs).reshape(outputs, size)
         counts = np.bincount(
             (flat + np.arange(outputs)[:, None] * (self.inputs + 1)).ravel(),
             minlength=outputs * (self.inputs + 1),
         ).reshape(outputs, -1)[:, : self.inputs]
-        total = counts.sum(axis=1, keepdims=True)
-        bits = counts * (np.log2(np.maximum(total, 1)) - np.log2(np.maximum(counts, 1)))
+        output, source = np.nonzero(counts)
+        some = counts[output, source]
+        bits = some * np.log2(counts.sum(axis=1)[output] / some)
         one = (counts.max(axis=1) == size) & (self.table % pieces != np.arange(pieces)).any(axis=(1, 2))
         return math.ceil(bits.sum() / size - _ROUNDING) + int(one.sum())
 

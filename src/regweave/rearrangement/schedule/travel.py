@@ -162,8 +162,10 @@ class Travel:
             return 0
         offered, kept = (demands.table for demands in self.demands)
         arrivals = self.journeys.count * size
-        parts = np.unique(kept[kept >= 0] // _BYTES)
-        own = np.union1d(offered[offered >= 0] // _BYTES, parts[parts >= arrivals] - arrivals)
+        parts = np.flatnonzero(np.bincount(kept[kept >= 0] // _BYTES))
+        own = np.union1d(
+            np.flatnonzero(np.bincount(offered[offered >= 0] // _BYTES)), parts[parts >= arrivals] - arrivals
+        )
         moving = np.arange(self.journeys.count) if direct else self.moving
         taken = parts[np.isin(parts // size, moving)]
         # a piece is masked; all but the first are moved down before, and up again when they are joined

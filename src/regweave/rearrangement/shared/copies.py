@@ -53,29 +53,23 @@ def _copies(relation: Relation) -> tuple[Relation, NDArray[np.int64]] | None:
         return None
     copies = items // size
     taken = relation.items.reshape(relation.lanes, copies, size)
-    used = np.zeros((copies, items), dtype=bool)
-    used[np.arange(copies)[:, None], taken] = True
-    if (used.sum(axis=1) != size).any():
+    # an item of the first copy, and what is taken in its stead in every other
+    first = np.unique(taken[:, 0])
+    if len(first) != size:
         return None
-    held = np.nonzero(used)[1].reshape(copies, size)
-    place = np.empty(items, dtype=np.int64)
-    place[held] = np.arange(size)
-    peers, places = relation.peers.reshape(taken.shape), place[taken]
-    if (peers != peers[:, :1]).any() or (places != places[:, :1]).any():
+    places = np.searchsorted(first, taken[:, 0])
+    held = np.zeros((copies, size), dtype=np.int64)
+    held[:, places] = np.moveaxis(taken, 1, 0)
+    peers = relation.peers.reshape(taken.shape)
+    if (peers != peers[:, :1]).any() or (np.moveaxis(held[:, places], 0, 1) != taken).any():
         return None
     together = destination.element_type.per_register
-    if relation.packing is None and (size % together or not _whole_registers(held, together)):
+    if relation.packing is None and size % together:
         return None
     sides = _corner(source, held[0]), _corner(destination, np.arange(size))
     if sides[0] is None or sides[1] is None or sides[0].shape != sides[1].shape:
         return None
-    return Relation(sides[0], sides[1], peers[:, 0], places[:, 0], relation.packing), held
-
-
-def _whole_registers(held: NDArray[np.int64], together: int) -> bool:
-    """Whether what is held are all items of registers."""
-    runs = held.reshape(-1, together)
-    return np.array_equal(runs, runs[:, :1] // together * together + np.arange(together))
+    return Relation(sides[0], sides[1], peers[:, 0], places, relation.packing), held
 
 
 def _corner(layout: Layout, items: NDArray[np.int64]) -> Layout | None:

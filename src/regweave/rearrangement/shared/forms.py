@@ -12,15 +12,17 @@ keeps its elements but needs them in registers that depend on the lane: it store
 own and loads them in its own order, with nobody to wait for. Layouts over several warps wait for the block.
 
 Parts of registers are put together by byte permutes before and after, unless they are packed on the way
-anyway. Elements of less than a byte that part lie in bytes of their own in between (spreading.py).
+anyway. Elements of less than a byte that part are turned into bytes that travel whole (turning.py), or lie
+in bytes of their own in between (spreading.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -43,10 +45,15 @@ from regweave.rearrangement.shared.trials import own_passage, trial_passage
 from regweave.rearrangement.slots import first_where
 from regweave.rearrangement.spreading import BYTE, bytes_part, in_bytes, join, pieces_of, spread
 from regweave.rearrangement.tuples import tuple_moves
+from regweave.rearrangement.turning import turned_bytes
+
+Find: TypeAlias = "Callable[[Request, Relation], tuple[str, Passage] | str]"
 
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
 _APART = "parts of bytes would have to be taken apart"
+# instructions that spread and join a register of bits, and store and load its pieces, at least
+_SPREAD = {1: 15 + 14 + 4, 2: 7 + 6 + 2, 4: 3 + 2 + 1}
 _PASSAGES = Remembered[tuple[str, Passage] | str](96)
 
 
@@ -62,6 +69,7 @@ class SharedWay:
     request: Request
     relation: Relation
     form: str
+    _programs: dict[Passage, Program] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def passage(self) -> tuple[str, Passage] | str:
@@ -71,10 +79,7 @@ class SharedWay:
             return f"{machine.name} has no shared memory"
         if kind.bits > WORD:
             return f"{self.relation.destination.dtype} elements take two registers each"
-        if self.form != "grouped" and self._elements > machine.shared_bytes:
-            return _too_much(self._elements, machine)
-        find: dict[str, Callable[[Request, Relation], tuple[str, Passage] | str]]
-        find = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
+        find: dict[str, Find] = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
         found = _PASSAGES.found(
             (self.relation.key, machine, _tuples(self.request), self.form),
             lambda: self._search(find[self.form]),
@@ -96,9 +101,23 @@ class SharedWay:
         """The relation as its elements lie in memory: less than a byte that parts has a byte of its own."""
         return in_bytes(self.relation) if bytes_part(self.relation) else self.relation
 
-    def _search(
-        self, find: Callable[[Request, Relation], tuple[str, Passage] | str]
-    ) -> tuple[str, Passage] | str:
+    def _search(self, find: Find) -> tuple[str, Passage] | str:
+        """The way in bytes of their own, or in bytes that travel whole where those are turned by less."""
+        turned = turned_bytes(self.relation) if self.form == FORMS[0] and bytes_part(self.relation) else None
+        whole = None if turned is None else find(self.request, turned.relation)
+        if whole is None or isinstance(whole, str):
+            return self._spread(find)
+        whole = whole[0], replace(whole[1], turned=turned)
+        most = self._instructions(whole[1])
+        if most <= _SPREAD[self.relation.destination.element_type.bits] * self.relation.destination.registers:
+            return whole
+        spread = self._spread(find)
+        return whole if isinstance(spread, str) or most <= self._instructions(spread[1]) else spread
+
+    def _spread(self, find: Find) -> tuple[str, Passage] | str:
+        machine = self.request.machine
+        if self.form != "grouped" and self._elements > machine.shared_bytes:
+            return _too_much(self._elements, machine)
         if self._lies is None:
             return _APART
         found = find(self.request, self._lies)
@@ -106,20 +125,47 @@ class SharedWay:
             return found
         return found[0], replace(found[1], pieces=pieces_of(self.relation.destination.element_type.bits))
 
+    def _instructions(self, passage: Passage) -> int:
+        program = self._program(passage)
+        return cost_of(program, tuple_moves(program, self.request)).instructions
+
+    def _program(self, passage: Passage) -> Program:
+        """The program of a passage, written once."""
+        if passage not in self._programs:
+            name = function_name(self.request.source, self.request.destination, self.form.replace("-", "_"))
+            self._programs[passage] = lower_passage(name, self.relation, passage, self.request.machine)
+        return self._programs[passage]
+
+    @property
+    def spreading(self) -> int:
+        """Instructions that spread and join all registers, where this form can but do that."""
+        relation = self.relation
+        straight = relation.packing is None and relation.source.bijective and relation.destination.bijective
+        if self.form == FORMS[0] or not straight or not bytes_part(relation):
+            return 0
+        pieces = pieces_of(relation.destination.element_type.bits)
+        return (2 * pieces - 1) * relation.source.registers + 2 * (
+            pieces - 1
+        ) * relation.destination.registers
+
     def least(self) -> Cost | None:
         """Instructions that it takes at least, conversions not counted; None if it does not apply."""
         if isinstance(self.passage, str):
             return None
         passage = self.passage[1]
+        if passage in self._programs:
+            return cost_of(self._programs[passage])
         stores, loads = passage.stores, passage.loads
         logic, source, results = 1, self.relation.source, self.relation.destination
+        if passage.turned is not None:
+            logic += passage.turned.least
         if results.bijective:  # all pieces are joined
             logic += 2 * (passage.pieces - 1) * results.registers
         if passage.pieces > 1 and self.relation.packing is None and source.bijective:  # and spread before
             logic += (2 * passage.pieces - 1) * source.registers
         return Cost(
             logic=logic,
-            byte_permutes=passage.permutes(self._lies or self.relation),
+            byte_permutes=0 if passage.turned else passage.permutes(self._lies or self.relation),
             shared_stores=len(stores.items),
             shared_loads=len(loads.items),
             barriers=0 if passage.scope is None else 2 * passage.steps - 1,
@@ -128,13 +174,12 @@ class SharedWay:
 
     def candidate(self) -> Candidate:
         """The candidate, with its program if it applies."""
-        request, relation, form = self.request, self.relation, self.form
+        request, form = self.request, self.form
         if isinstance(self.passage, str):
             return Candidate("shared", form, self.passage)
         reason, passage = self.passage
-        name = function_name(request.source, request.destination, form.replace("-", "_"))
         try:
-            program = lower_passage(name, relation, passage, request.machine)
+            program = self._program(passage)
         except UnsupportedError as error:
             return Candidate("shared", form, error.what)
         reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
@@ -232,7 +277,8 @@ def lower_passage(
 
 def _unit(relation: Relation, passage: Passage) -> int:
     """Bits of an element in memory."""
-    return relation.destination.element_type.bits if passage.pieces == 1 else BYTE
+    apart = passage.pieces > 1 or passage.turned is not None
+    return BYTE if apart else relation.destination.element_type.bits
 
 
 def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage) -> list[list[Value]]:
@@ -259,6 +305,8 @@ def _stored_words(builder: ProgramBuilder, relation: Relation, passage: Passage)
         for number, word in enumerate(registers)
         for part in range(per_word)
     }
+    if passage.turned is not None:
+        held = passage.turned.sent(builder, held)
     words = iter(assemble(builder, flat, held, unit))
     return [[next(words) for _ in row] for row in chunks]
 
@@ -282,8 +330,10 @@ def _packed_chunks(
 
 
 def _results(builder: ProgramBuilder, relation: Relation, passage: Passage, loaded: Held) -> list[Value]:
-    unit = _unit(relation, passage)
-    per_word, items = WORD // unit, relation.destination.items
+    unit, items = _unit(relation, passage), relation.destination.items
+    per_word = WORD // unit
+    if passage.turned is not None:
+        loaded, items = passage.turned.taken(builder, loaded), passage.turned.relation.destination.items
     wanted = [range(first, min(first + per_word, items)) for first in range(0, items, per_word)]
     words, size = assemble(builder, wanted, loaded, unit), passage.pieces
     bits = relation.destination.element_type.bits

@@ -24,6 +24,7 @@ from regweave.rearrangement.shared.addressing import Addresses, addresses_within
 from regweave.rearrangement.shared.matrix_rows import RowSide, as_rows, has_matrices
 from regweave.rearrangement.shared.swizzles import arrange
 from regweave.rearrangement.tuples import row_moves
+from regweave.rearrangement.turning import Turned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,8 @@ class Passage:
 
     `scope` is that of the barriers, None where no lane waits for another; `active` threads take part.
     Elements of less than a byte may have bytes of their own in memory: then the items are those of the
-    relation of `pieces` (spreading.py).
+    relation of `pieces` (spreading.py). Or they are `turned` into bytes that travel whole: then the items are
+    these bytes.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Passage:
     scope: str | None
     active: int
     pieces: int = 1
+    turned: Turned | None = None
     _found: list[Addresses] = field(default_factory=list, init=False, repr=False)
 
     @property
