@@ -1,5 +1,7 @@
 """Elements of less than a byte that part: through shared memory in bytes of their own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,22 @@ from regweave.layouts import Layout
 from regweave.machines.catalogue import find_machine
 from regweave.programs import Array, ProgramBuilder, run_program
 from regweave.rearrangement import rearrange
+from regweave.rearrangement.cost import cost_of
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
-from regweave.rearrangement.request import Request
+from regweave.rearrangement.request import Request, read_request
 from regweave.rearrangement.shared.banks import bank_conflicts
-from regweave.rearrangement.shared.forms import shared_candidates
-from regweave.rearrangement.spreading import bytes_part, in_bytes, join, spread
+from regweave.rearrangement.shared.forms import lower_passage, shared_candidates
+from regweave.rearrangement.shared.passages import linear_passage
+from regweave.rearrangement.spreading import (
+    bytes_part,
+    in_bytes,
+    join,
+    least_spread,
+    pieces_of,
+    spread,
+    spreading_steps,
+)
 
 SM_80, GFX942 = find_machine("sm_80"), find_machine("gfx942")
 
@@ -104,3 +116,18 @@ def test_what_parts():
     assert pieces.items[0].tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
     few = Layout("four of eight", (32, 4), "b4", lane * 4 + np.arange(4))
     assert in_bytes(relate(few, few)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "least"),
+    [("mma.m16n8k256.b1.xor", "b1", 164), ("mma.m8n8k32.s4", "s4", 9), ("mma.m16n8k64.s4", "s4", 32)],
+)
+def test_bound_of_what_is_spread(name, dtype, least):
+    request = read_request(f"{name}:D@{dtype}^T", f"{name}:A", "sm_80", None)
+    relation = relate(request.source, request.destination)
+    assert bytes_part(relation)
+    assert least_spread(relation) == least > spreading_steps(relation)
+    passage = linear_passage(in_bytes(relation), SM_80)
+    program = lower_passage("spread", relation, replace(passage, pieces=pieces_of(int(dtype[1:]))), SM_80)
+    prove(program, relation)
+    assert cost_of(program).instructions >= least

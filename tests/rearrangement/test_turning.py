@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regweave.layouts import Layout
-from regweave.machines.catalogue import find_machine
+from regweave.machines.catalogue import find_layout, find_machine
 from regweave.programs import Array, ProgramBuilder, run_program
 from regweave.rearrangement import rearrange
 from regweave.rearrangement.proof import prove
@@ -22,6 +22,7 @@ SM_80 = find_machine("sm_80")
     [
         ("sm_90a", "wgmma.m64n208k256.b1:D@b1^T", "wgmma.m64n8k256.b1:A", 1524),  # a byte for each bit: 5373
         ("sm_90a", "wgmma.m64n104k16.f16:C@b1", "wgmma.m64n8k256.b1:A", 578),  # 2554
+        ("sm_90a", "wgmma.m64n104k16.f16:C@b1^T", "wgmma.m64n8k256.b1:A", 1724),  # 13 half-bytes each: 5477
         ("sm_100a", "tcgen05.ld.16x256b.x8:r@b1^T", "mma.m16n8k256.b1.xor:A", 279),  # 792
     ],
 )
@@ -75,6 +76,18 @@ def test_bytes_travel_whole(dtype, order, before, after):
     assert candidate.program is not None
     prove(candidate.program, relation)
     assert bank_conflicts(candidate.program, SM_80) == 0
+
+
+def test_half_bytes_are_paired_first():
+    source = find_layout("wgmma.m64n24k16.f16:C").retype("b1").transpose().repeat(8, 4)
+    relation = relate(source, find_layout("wgmma.m64n8k256.b1:A").repeat(3, 1))
+    found = turned_bytes(relation)
+    assert found is not None
+    assert sorted(found.halves) == list(range(relation.source.items // 4))
+    pairs = np.array(found.halves).reshape(-1, 2)
+    # a fragment has three half-bytes
+    assert 0 < np.count_nonzero(pairs[:, 1] == pairs[:, 0] + 1) < len(pairs)
+    assert turned_bytes(relate(relation.destination, relation.destination)).halves == ()
 
 
 def test_what_is_not_turned():

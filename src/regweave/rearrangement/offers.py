@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -142,12 +142,13 @@ class Offers:
         def converted(cost: Cost) -> Cost:
             return replace(cost, converts=_converts(self._relation))
 
+        hops = cache(lambda: self._least_hops(direct=form == "direct"))
         return Offer(
             "exchange",
             (form,),
             lambda: (self._rounds[number].candidate,),
             (
-                lambda most: self._least_hops(direct=form == "direct"),
+                lambda most: hops(),
                 lambda most: converted(self._rounds[number].least()),
                 lambda most: converted(self._rounds[number].nearer()),
                 lambda most: self._rounds[number].last(),

@@ -56,6 +56,26 @@ def join(builder: ProgramBuilder, pieces: Sequence[Value], bits: int) -> Value:
     return word
 
 
+def spreading_steps(relation: Relation) -> int:
+    """Instructions that spread and join all registers of a bijection that packs nothing."""
+    pieces = pieces_of(relation.destination.element_type.bits)
+    return (2 * pieces - 1) * relation.source.registers + 2 * (pieces - 1) * relation.destination.registers
+
+
+def least_spread(relation: Relation) -> int:
+    """Instructions in all that take a bijection of full registers through shared memory in bytes, at least.
+
+    Pieces are stored and loaded 16 bytes at a time; and for a piece that is none of the source's as it stands
+    some lane permutes a word, or stores it in more accesses than one.
+    """
+    pieces = pieces_of(relation.destination.element_type.bits)
+    shape = relation.lanes, -1, _BYTES, pieces
+    peers, items = relation.peers.reshape(shape), relation.items.reshape(shape)
+    made = (peers[:, :, 1] != peers[:, :, 0]) | (items[:, :, 1] != items[:, :, 0] + pieces)
+    accesses = sum(-(-pieces * side.registers // 4) for side in (relation.source, relation.destination))
+    return spreading_steps(relation) + accesses + -(-int(made.sum()) // relation.lanes)
+
+
 @lru_cache(maxsize=2)
 def bytes_part(relation: Relation) -> bool:
     """Whether what shares a byte of the destination does not share one of the source, in this order.

@@ -10,6 +10,9 @@ another after it; two words at once in six instructions:
     travelling                      row 7,    row 3, column 3     all three are wanted by one lane
     a destination byte              row 0, row 1, row 2           after three changes
 
+Fragments of an odd number of half-bytes have no such bytes everywhere. There half-bytes are paired first, in
+words as spreading.py takes apart and joins.
+
 What travels then is a relation of whole bytes, an eighth of the elements, and no element needs a byte of its
 own in memory (spreading.py).
 """
@@ -24,10 +27,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from regweave.layouts import Layout
-from regweave.programs import ProgramBuilder
+from regweave.programs import ProgramBuilder, Value
 from regweave.rearrangement.holders import nearest_holders
 from regweave.rearrangement.networks.assembling import Held, assemble
 from regweave.rearrangement.relation import Relation
+from regweave.rearrangement.spreading import join, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,13 +78,15 @@ class Swap:
 class Turned:
     """The `relation` of bytes, what is done `before` they travel, and what after, undone from the end.
 
-    Bytes keep their numbers in all swaps; elements have `bits` bits.
+    Bytes keep their numbers in all swaps; elements have `bits` bits. Where half-bytes must be paired first,
+    `halves` are those of the source in the order in which they make its bytes.
     """
 
     relation: Relation
     bits: int
     before: tuple[Swap, ...]
     after: tuple[Swap, ...]
+    halves: tuple[int, ...] = ()
 
     @property
     def least(self) -> int:
@@ -89,7 +95,8 @@ class Turned:
 
     def sent(self, builder: ProgramBuilder, held: Held) -> Held:
         """The bytes that travel, from the source's."""
-        return _swapped(builder, held, self.before, self.bits)
+        given = _paired(builder, held, self.halves) if self.halves else held
+        return _swapped(builder, given, self.before, self.bits)
 
     def taken(self, builder: ProgramBuilder, held: Held) -> Held:
         """The destination's bytes, from those that have travelled."""
@@ -106,7 +113,7 @@ def _swapped(builder: ProgramBuilder, held: Held, swaps: Iterable[Swap], bits: i
             [side[first : first + _WORD_BYTES] for first in range(0, len(side), _WORD_BYTES)]
             for side in (swap.low, swap.high)
         ]
-        words = assemble(builder, rows[0] + rows[1], held, _BYTE)
+        words = _words(builder, rows[0] + rows[1], held)
         for number, (lows, highs) in enumerate(zip(*rows, strict=True)):
             low, high = words[number], words[number + len(rows[0])]
             moved = builder.step("xor", (builder.step("shift_right", (low, shift)), high))
@@ -116,6 +123,57 @@ def _swapped(builder: ProgramBuilder, held: Held, swaps: Iterable[Swap], bits: i
             held.update([(at, (low, _BYTE * place)) for place, at in enumerate(lows)])
             held.update([(at, (high, _BYTE * place)) for place, at in enumerate(highs)])
     return held
+
+
+def _words(builder: ProgramBuilder, rows: Sequence[Sequence[int]], held: Held) -> list[Value]:
+    """The words of these bytes; what a permute of two words makes is nothing to search for together."""
+    few = [len({held[byte][0] for byte in row}) <= 2 for row in rows]
+    parts = {
+        alike: iter(
+            assemble(
+                builder, [row for row, is_few in zip(rows, few, strict=True) if is_few == alike], held, _BYTE
+            )
+        )
+        for alike in (True, False)
+    }
+    return [next(parts[is_few]) for is_few in few]
+
+
+def _paired(builder: ProgramBuilder, held: Held, halves: Sequence[int]) -> Held:
+    """The bytes of half-bytes in this order; neighbours are bytes of a word, or of one half a byte on."""
+    pairs = list(zip(halves[::2], halves[1::2], strict=True))
+    further: dict[int, Value] = {}
+    made: Held = {}
+    for byte, (low, high) in enumerate(pairs):
+        word, place = divmod(low, 2 * _WORD_BYTES)
+        if high == low + 1 and low % 2 == 0:
+            made[byte] = held[low // 2]
+        elif high == low + 1:
+            if word not in further:
+                further[word] = _half_further(builder, held, word)
+            made[byte] = further[word], place // 2 * _BYTE
+    apart = [byte for byte in range(len(pairs)) if byte not in made]
+    pieces: Held = {}
+    for word in sorted({half // (2 * _WORD_BYTES) for byte in apart for half in pairs[byte]}):
+        for odd, piece in enumerate(spread(builder, held[_WORD_BYTES * word][0], _BYTE // 2)):
+            pieces.update([(8 * word + 2 * at + odd, (piece, _BYTE * at)) for at in range(_WORD_BYTES)])
+    rows = [apart[first : first + _WORD_BYTES] for first in range(0, len(apart), _WORD_BYTES)]
+    parts = iter(assemble(builder, [[pairs[at][odd] for at in row] for row in rows for odd in (0, 1)],
+                          pieces, _BYTE))  # fmt: skip
+    for row in rows:
+        value = join(builder, (next(parts), next(parts)), _BYTE // 2)
+        made.update([(byte, (value, _BYTE * at)) for at, byte in enumerate(row)])
+    return made
+
+
+def _half_further(builder: ProgramBuilder, held: Held, word: int) -> Value:
+    """The word that begins half a byte after this one."""
+    half, rest = builder.constant(_BYTE // 2), builder.constant(8 * _WORD_BYTES - _BYTE // 2)
+    value = builder.step("shift_right", (held[_WORD_BYTES * word][0], half))
+    following = held.get(_WORD_BYTES * (word + 1))
+    if following is None:
+        return value
+    return builder.step("or", (value, builder.step("shift_left", (following[0], rest))))
 
 
 @lru_cache(maxsize=4)
@@ -131,10 +189,14 @@ def turned_bytes(relation: Relation) -> Turned | None:
         return None
     if not (source.bijective and destination.bijective):
         return None
+    halves = None if _places(source, _BYTE // bits) else _halves(source, _BYTE // bits // 2)
+    if halves is not None:
+        items = halves[:, None] * (_BYTE // bits // 2) + np.arange(_BYTE // bits // 2)
+        source = Layout(source.name, source.shape, source.dtype, source.table[:, items.ravel()], source.axes)
     places = [_places(layout, _BYTE // bits) for layout in (source, destination)]
     if places[0] is None or places[1] is None:
         return None
-    travelling = _travelling(relation, places[0], places[1])
+    travelling = _travelling((source, destination), places[0], places[1])
     if travelling is None:
         return None
     sides = [
@@ -148,7 +210,44 @@ def turned_bytes(relation: Relation) -> Turned | None:
         for layout, (_, numbers) in zip((source, destination), (sides[0], sides[1]), strict=True)
     ]
     found = Relation(layouts[0], layouts[1], *nearest_holders(layouts[0], layouts[1]), None)
-    return Turned(found, bits, sides[0][0], sides[1][0])
+    first = () if halves is None else tuple(halves.tolist())
+    return Turned(found, bits, sides[0][0], sides[1][0], first)
+
+
+def _halves(layout: Layout, size: int) -> NDArray[np.int64] | None:
+    """The half-bytes, of `size` elements each, so that two and two differ by a bit; None if that cannot be.
+
+    Of all bits it is that which pairs the most that are neighbours.
+    """
+    if _places(layout, size) is None:
+        return None
+    numbers = layout.table[:, ::size]
+    pairs = [
+        (np.count_nonzero(found[1] == found[0] + 1), -number, bit, found)
+        for number, bit in enumerate(_bits_of(layout))
+        if (found := _partners(numbers, bit, layout)) is not None
+    ]
+    if not pairs:
+        return None
+    _, _, bit, (low, high) = max(pairs, key=lambda pair: pair[:2])
+    # bytes that lie side by side along the bit's axis come from the same words
+    at = np.divmod(numbers[0, low], layout.shape[1])
+    order = np.lexsort((at[bit.axis], at[1 - bit.axis]))
+    return np.stack([low[order], high[order]], axis=1).ravel()
+
+
+def _partners(
+    numbers: NDArray[np.int64], bit: Bit, layout: Layout
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The columns without a bit, and those of the same elements with it; None unless all are such pairs."""
+    low = np.flatnonzero(bit.of(numbers[0], layout) == 0)
+    order = np.argsort(numbers[0])
+    at = np.searchsorted(numbers[0], numbers[0, low] + bit.offset(layout), sorter=order)
+    high = order[np.minimum(at, len(order) - 1)]
+    together = 2 * len(low) == numbers.shape[1]
+    if not together or (numbers[:, high] != numbers[:, low] + bit.offset(layout)).any():
+        return None
+    return low, high
 
 
 def _bits_of(layout: Layout) -> list[Bit]:
@@ -170,10 +269,9 @@ def _places(layout: Layout, size: int) -> list[Bit] | None:
     return found if bool((table == table[:, :, :1] + further).all()) else None
 
 
-def _travelling(relation: Relation, sent: Sequence[Bit], wanted: Sequence[Bit]) -> list[Bit] | None:
+def _travelling(sides: Sequence[Layout], sent: Sequence[Bit], wanted: Sequence[Bit]) -> list[Bit] | None:
     """The bits of places within bytes that travel whole: those of the source where that can be."""
-    sides = relation.source, relation.destination
-    lanes = np.arange(relation.lanes, dtype=np.int16)[:, None]
+    lanes = np.arange(sides[0].lanes, dtype=np.int16)[:, None]
     lane_of = []
     for layout in sides:
         table = np.empty(layout.elements, dtype=np.int16)
@@ -181,7 +279,7 @@ def _travelling(relation: Relation, sent: Sequence[Bit], wanted: Sequence[Bit]) 
         lane_of.append(table)
     common = [
         bit
-        for bit in _bits_of(relation.source)
+        for bit in _bits_of(sides[0])
         if all(bit.keeps_lanes(layout, table) for layout, table in zip(sides, lane_of, strict=True))
     ]
     found: list[Bit | None] = [bit if bit in common else None for bit in sent]
@@ -216,15 +314,10 @@ def _swaps(
     for place, (bit, other) in enumerate(zip(own, travelling, strict=True)):
         if bit == other:
             continue
-        low = np.flatnonzero(other.of(numbers[0], layout) == 0)
-        order = np.argsort(numbers[0])
-        at = np.searchsorted(numbers[0], numbers[0, low] + other.offset(layout), sorter=order)
-        high = order[np.minimum(at, len(order) - 1)]
-        if (
-            2 * len(low) != numbers.shape[1]
-            or (numbers[:, high] != numbers[:, low] + other.offset(layout)).any()
-        ):
+        found = _partners(numbers, other, layout)
+        if found is None:
             return None
+        low, high = found
         numbers[:, high] = numbers[:, low] + bit.offset(layout)
         swaps.append(Swap(1 << place, tuple(low.tolist()), tuple(high.tolist())))
     return tuple(swaps), numbers

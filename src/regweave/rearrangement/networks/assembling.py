@@ -79,11 +79,22 @@ def _network(
 ) -> list[Value]:
     if len(inputs) <= 2:  # nothing is shared: each output is a permute of its own
         return [_permuted(builder, inputs[0], inputs[-1], picks) for picks in demands]
+    pairs = [sorted({byte // 4 for byte in picks if byte >= 0}) for picks in demands]
+    if all(len(words) <= 2 for words in pairs):  # as here
+        return [
+            _permuted(builder, inputs[words[0]], inputs[words[-1]], _of_two(picks, words[0]))
+            for words, picks in zip(pairs, demands, strict=True)
+        ]
     network = find_network(np.array(demands)[:, None], len(inputs))
     values = list(inputs)
     for node in network.nodes:
         values.append(_permuted(builder, values[node.low], values[node.high], node.picks[0].tolist()))
     return [values[at] for at in network.outputs]
+
+
+def _of_two(picks: Sequence[int], low: int) -> list[int]:
+    """Bytes of word `low` and of one other in the numbers of a permute."""
+    return [_ANY if byte < 0 else byte % 4 + 4 * (byte // 4 != low) for byte in picks]
 
 
 def _permuted(builder: ProgramBuilder, low: Value, high: Value, picks: Sequence[int]) -> Value:

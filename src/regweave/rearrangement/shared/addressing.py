@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_LOOKUP, _LONG_LOOKUP, _LANES = 3, 16, 64
+
+
 @dataclass(frozen=True)
 class Piece:
     """Bits `first` to `first + bits - 1` of the thread's number, times `factor`."""
@@ -59,9 +62,9 @@ class ThreadValue:
 
     @property
     def operations(self) -> int:
-        """Instructions that it takes, a guess for a bare table."""
+        """Instructions that it takes, a guess for a bare table: those of several warps take more."""
         if self.pieces is None:
-            return 3
+            return _LOOKUP if self.table.size <= _LANES else _LONG_LOOKUP
         return sum(piece.operations for piece in self.pieces) + max(len(self.pieces) - 1, 0)
 
 

@@ -43,7 +43,16 @@ from regweave.rearrangement.shared.matrix_rows import MATRICES
 from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.shared.trials import own_passage, trial_passage
 from regweave.rearrangement.slots import first_where
-from regweave.rearrangement.spreading import BYTE, bytes_part, in_bytes, join, pieces_of, spread
+from regweave.rearrangement.spreading import (
+    BYTE,
+    bytes_part,
+    in_bytes,
+    join,
+    least_spread,
+    pieces_of,
+    spread,
+    spreading_steps,
+)
 from regweave.rearrangement.tuples import tuple_moves
 from regweave.rearrangement.turning import turned_bytes
 
@@ -52,8 +61,6 @@ Find: TypeAlias = "Callable[[Request, Relation], tuple[str, Passage] | str]"
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
 _APART = "parts of bytes would have to be taken apart"
-# instructions that spread and join a register of bits, and store and load its pieces, at least
-_SPREAD = {1: 15 + 14 + 4, 2: 7 + 6 + 2, 4: 3 + 2 + 1}
 _PASSAGES = Remembered[tuple[str, Passage] | str](96)
 
 
@@ -109,7 +116,7 @@ class SharedWay:
             return self._spread(find)
         whole = whole[0], replace(whole[1], turned=turned)
         most = self._instructions(whole[1])
-        if most <= _SPREAD[self.relation.destination.element_type.bits] * self.relation.destination.registers:
+        if most <= least_spread(self.relation):
             return whole
         spread = self._spread(find)
         return whole if isinstance(spread, str) or most <= self._instructions(spread[1]) else spread
@@ -143,10 +150,7 @@ class SharedWay:
         straight = relation.packing is None and relation.source.bijective and relation.destination.bijective
         if self.form == FORMS[0] or not straight or not bytes_part(relation):
             return 0
-        pieces = pieces_of(relation.destination.element_type.bits)
-        return (2 * pieces - 1) * relation.source.registers + 2 * (
-            pieces - 1
-        ) * relation.destination.registers
+        return spreading_steps(relation)
 
     def least(self) -> Cost | None:
         """Instructions that it takes at least, conversions not counted; None if it does not apply."""
