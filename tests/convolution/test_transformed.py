@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from regweave import InputError
 from regweave.convolution import Conv2d
+from regweave.convolution.choice import choose
+from regweave.convolution.strips import strip_bytes
 from regweave.kernels.convolution import Transform, transform
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators import convolution_of
@@ -51,6 +53,17 @@ def test_rows_two_apart_are_transformed_by_phases():
     single = transform(3, 3, 2).phases[1]
     assert (single.forward == np.eye(3)).all()
     assert (single.filter == 1).all()
+
+
+@pytest.mark.parametrize("channels", [16, 32])
+def test_a_large_image_s_strips_leave_most_of_the_core_s_cache_to_others(channels):
+    """Where that is room for 512 columns; of 32 channels narrower ones would fetch weights too often."""
+    c = convolution_of((1, channels, 8192, 8192), (channels, channels, 3, 3), padding=1)
+    choice = choose(c, AVX512)
+    assert choice.form == "transformed"
+    size = strip_bytes(c, AVX512, choice.form, choice.strip_columns, 4)
+    assert choice.strip_columns >= 512
+    assert (size <= 256 * 1024) == (channels == 16)
 
 
 @pytest.mark.parametrize("isa", ISAS)
