@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from regweave.convolution import Conv2d, native
+from regweave.convolution import Conv2d, native, pool
 from regweave.machines.x86 import AVX2, AVX512, supports
 
 ISAS = [machine.name for machine in (AVX512, AVX2) if supports(machine)]
@@ -57,7 +57,7 @@ def test_threads_do_not_change_bits(isa, kernel):
 def test_the_order_of_parts_does_not_change_bits(isa, form, changes, monkeypatch):
     results = []
     for order in ORDERS:
-        monkeypatch.setattr(native, "run", order)
+        monkeypatch.setattr(pool, "run", order)
         for kernel, size in product((3, 5) if "stride" in changes else KERNELS, SIZES):
             x, w = image_and_weights(size, kernel, filters=5, batch=2)
             x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if "order" in changes else x
@@ -76,7 +76,7 @@ def test_the_order_of_parts_does_not_change_bits_that_pass_the_caches(isa, monke
     x, w = image_and_weights(64, 3)
     x = np.ascontiguousarray(x[:, :, :57])
     for order in ORDERS:
-        monkeypatch.setattr(native, "run", order)
+        monkeypatch.setattr(pool, "run", order)
         results.append(Conv2d(w, padding=1, threads=5, form="transformed", isa=isa)(x))
     assert [tile.stream for tile in tiles] == [True, True]
     assert np.array_equal(*results)

@@ -152,7 +152,7 @@ def test_what_is_not_finite_stays_in_the_rows_that_read_it(isa, value):
 def test_finite_results_never_take_the_other_kernel(isa, monkeypatch):
     """Whatever lay before in the memory that parts leave word in."""
     full = lambda size: np.full(size // 4, np.nan, np.float32).view(np.uint8)  # noqa: E731
-    monkeypatch.setattr("regweave.convolution.native.aligned_bytes", full)
+    monkeypatch.setattr("regweave.convolution.pool.aligned_bytes", full)
     x = np.ones((1, 3, 40, 40), np.float32)
     layer = Conv2d(np.ones((4, 3, 3, 3), np.float32), isa=isa, form="transformed", threads=2)
     dense = layer.dense(x.shape)

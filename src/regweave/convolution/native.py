@@ -3,9 +3,7 @@
     native = NativeConvolution(c, choice, machine, x_strides, y_strides)
     native.run(x, y, packed, threads)
 
-Everything but the addresses of image and result is fixed when it is made, so a call fills in two fields.
-Strips take memory only while a call runs; a call takes a free piece or makes one, so calls from several
-Python threads at once do not share it.
+Everything but the addresses of image, result and weights is fixed when it is made; `pool.py` calls it.
 """
 
 from __future__ import annotations
@@ -16,12 +14,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from regweave.cascades.arrays import address_of, aligned_bytes
 from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
-from regweave.cascades.threads import run
 from regweave.convolution.choice import Choice, filter_shares, most_parts, scratch_bytes
 from regweave.convolution.folds import unfolded
+from regweave.convolution.pool import CallPool
 from regweave.convolution.strips import lines_of, strip_lines
 from regweave.convolution.tables import make_tables, tile_table
 from regweave.devices import cpu
@@ -183,26 +180,12 @@ class NativeConvolution:
             parts=self.parts,
             scratch_bytes=scratch_bytes(c, machine, choice),
         )
-        self._free: list[tuple[ConvArguments, np.ndarray, np.ndarray]] = []
+        self.run = CallPool(
+            self.kernel, self._arguments, threads, self.flag_bytes, watched=combined is not None
+        ).run
 
     def template(self, packed: np.ndarray) -> ConvArguments:
         """The arguments with these weights, complete but for x, y, scratch and flags."""
         arguments = ConvArguments.from_buffer_copy(self._arguments)
         arguments.packed = packed.ctypes.data
         return arguments
-
-    def run(self, x: int, y: int, packed: np.ndarray) -> bool:
-        """The result at address `y` of the image at address `x`; False if this form is not for its values."""
-        try:
-            arguments, scratch, flags = self._free.pop()
-        except IndexError:
-            scratch = aligned_bytes(self.parts * self._arguments.scratch_bytes)
-            arguments = ConvArguments.from_buffer_copy(self._arguments)
-            arguments.scratch = scratch.ctypes.data
-            flags = aligned_bytes(self.parts * self.flag_bytes).view(np.float32)
-            arguments.flags = flags.ctypes.data
-        arguments.x, arguments.y, arguments.packed = x, y, address_of(packed)
-        run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)
-        finite = self.choice.tile.combined is None or not np.isnan(flags).any()
-        self._free.append((arguments, scratch, flags))
-        return bool(finite)

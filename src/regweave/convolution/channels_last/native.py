@@ -15,12 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from regweave.cascades.arrays import address_of, aligned_bytes
 from regweave.cascades.running import job_parts
-from regweave.cascades.threads import run
 from regweave.convolution.channels_last import tables
 from regweave.convolution.channels_last.choice import LastChoice, piece
 from regweave.convolution.channels_last.windows import line_bytes, part_bytes, stage_bytes, strip_rows
+from regweave.convolution.pool import CallPool
 from regweave.convolution.strips import STRIP_BYTES, lines_of, strip_limit
 from regweave.devices import cpu
 from regweave.kernels.channels_last import (
@@ -98,7 +97,7 @@ class LastConvolution:
         units = c.batch * shares * len(bands) * len(windows)
         self.parts = job_parts(flops, threads, min(units, _most_parts(c, choice, threads)))
         lines = lines_of(c, rows)
-        self._arguments = LastArguments(
+        arguments = LastArguments(
             **dict(zip(("bands", "windows", "spans", "filters", "runs"), addresses, strict=True)),
             run_count=len(runs),
             run_length=length,
@@ -134,24 +133,9 @@ class LastConvolution:
             parts=self.parts,
             scratch_bytes=scratch_bytes(c, choice),
         )
-        self.flag_bytes = choice.machine.vector_bytes
-        self._free: list[tuple[LastArguments, np.ndarray, np.ndarray]] = []
-
-    def run(self, x: int, y: int, packed: np.ndarray) -> bool:
-        """The result at address `y` of the image at address `x`; False if this form is not for its values."""
-        try:
-            arguments, scratch, flags = self._free.pop()
-        except IndexError:
-            scratch = aligned_bytes(self.parts * self._arguments.scratch_bytes)
-            arguments = LastArguments.from_buffer_copy(self._arguments)
-            arguments.scratch = scratch.ctypes.data
-            flags = aligned_bytes(self.parts * self.flag_bytes).view(np.float32)
-            arguments.flags = flags.ctypes.data
-        arguments.x, arguments.y, arguments.packed = x, y, address_of(packed)
-        run(self.kernel.address, ctypes.addressof(arguments), self.parts, self.threads)
-        finite = self.choice.tile.transform is None or not np.isnan(flags).any()
-        self._free.append((arguments, scratch, flags))
-        return bool(finite)
+        self.run = CallPool(
+            self.kernel, arguments, threads, choice.machine.vector_bytes, watched=tile.transform is not None
+        ).run
 
 
 def scratch_bytes(c: Convolution, choice: LastChoice) -> int:
