@@ -70,11 +70,12 @@ def _chosen(c: Convolution, vectors: VectorMachine, form: str | None) -> Choice:
 def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: Choice) -> ConvPlan:
     tile = choice.tile
     across, filters = max(tile.vectors), max(tile.outputs)
-    # where all weights are held, an image row is done with before the next one: only its sums are under way
-    under_way = tile.rows_under_way if tile.kernel_columns else tile.rows
-    results = filters * under_way * across
-    held = tile.held_weights if tile.kernel_columns else 1
-    images = len(tile.image_rows) * across if tile.transform is not None else across
+    results, images, held = tile.accumulators(filters, across), across, 1
+    if tile.transform is not None and not tile.apart:
+        images = len(tile.image_rows) * across
+    if tile.kernel_columns:
+        # where all weights are held, an image row is done with before the next one: only its sums are under way
+        results, held = filters * tile.rows_under_way * across, tile.held_weights
     if tile.paired:
         sides = tile.kernel_rows, tile.kernel_columns
         results, images = sums_under_way(*sides), tile.kernel_rows + 1

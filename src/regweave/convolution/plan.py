@@ -47,6 +47,9 @@ class Registers:
     available: int
     ahead: int = 0
 
+    def __post_init__(self) -> None:
+        assert min(self.accumulators, self.rows, self.weights, self.addresses, self.ahead) >= 0, self
+
     @property
     def needed(self) -> int:
         """Those without which something is spilled."""
