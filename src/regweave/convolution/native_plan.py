@@ -74,7 +74,7 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
     if tile.transform is not None and not tile.apart:
         images = len(tile.image_rows) * across
     if tile.kernel_columns:
-        # where all weights are held, an image row is done with before the next one: only its sums are under way
+        # all weights are held: an image row is done with before the next one, only its sums are under way
         results, held = filters * tile.rows_under_way * across, tile.held_weights
     if tile.paired:
         sides = tile.kernel_rows, tile.kernel_columns
