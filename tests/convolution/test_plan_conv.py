@@ -309,6 +309,22 @@ def test_a_row_is_drawn_as_the_form_has_it(form, names):
     assert numbers == ["0", "2", "4"] if form != "unrolled" else numbers == ["2", "4", "6"]
 
 
+def test_tall_tiles_are_drawn_whole():
+    plan = plan_conv((1, 3, 1080, 1920), (16, 3, 7, 7), 2, machine="gfx906", form="polyphase")
+    assert plan.outputs_per_thread[1] >= 8
+    picture = convolution_svg(plan)
+    # threads of the group are no narrower than words, though the group is many times as high as wide
+    thread = re.search(r"<title>thread 1: [^<]*</title><rect [^>]*width=\"([\d.]+)\" height", picture)
+    assert thread
+    assert float(thread[1]) > 10
+    # the first three threads of a column, and what they share, down to the last row
+    for number in range(3):
+        last = plan.convolution.vertical.place((number + 1) * plan.outputs_per_thread[1] - 1, 6)
+        assert f"<title>thread {number} of the column reads row {last}</title>" in picture
+    assert all(f"{note}." in picture for note in plan.notes)
+    assert plan.notes
+
+
 def test_figures_have_fitting_units():
     small = convolution_text(plan_conv((1, 1, 3, 3), (1, 1, 3, 3), machine="opencl-cpu"))
     assert "for 18 operations" in small

@@ -354,7 +354,8 @@ def _reason(plan: ConvPlan, best: ConvPlan) -> str:
                 "elements that are no neighbours" if plan.convolution.horizontal.stride > 1 else "its border"
             )
             return f"{ratio}: {why}, {100 * border_share(plan):.0f} % of the tiles at a border"
-        return f"{ratio}: the rows become {plan.expansion:.2f} times as many, {plan.strips} strips"
+        strips = "1 strip" if plan.strips == 1 else f"{plan.strips} strips"
+        return f"{ratio}: the rows become {plan.expansion:.2f} times as many, {strips}"
     if useful_share(plan) < 0.98 * useful_share(best):
         return f"{ratio}: computes {100 / useful_share(plan) - 100:.0f} % in vain"
     if plan.registers.needed > best.machine.full_registers >= best.registers.needed:

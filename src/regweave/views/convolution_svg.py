@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _LEFT, _TOP, _GAP = 16, 92, 64
 #: The longer sides of the result and of a group; groups shown, each way.
 _SIDE, _GROUP_SIDE, _MOST_GROUPS = 250, 250, 24
-#: Threads above one another: how many, rows, the size of a row's cell.
-_THREADS, _MOST_ROWS, _CELL, _WIDE = 4, 34, 11, 58
+#: Threads above one another: how many, rows, the height of them all, and of a row's cell at most.
+_THREADS, _MOST_ROWS, _HIGH, _CELL, _WIDE = 4, 124, 374, 11, 58
 _BAR, _BAR_HEIGHT = 620, 26
 _QUIET = ("#e9eef6", "#f6f8fb")
 _PADDING, _FREE = "#ececec", "#ffffff"
@@ -46,6 +46,8 @@ def convolution_svg(plan: ConvPlan) -> str:
     _column(canvas, plan, right + _GAP, _TOP)
     _registers(canvas, plan, _LEFT, canvas.bottom + 52)
     draw_rows(canvas, plan, _LEFT, canvas.bottom + 52)
+    for note in plan.notes:
+        canvas.text(_LEFT, canvas.bottom + 24, f"{note}.", size=10, faint=True)
     return canvas.svg()
 
 
@@ -87,7 +89,8 @@ def _group(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> float:
     """The threads of one group where their outputs are; the first one's are parted."""
     (across, down), (ox, oy, oc) = plan.group, plan.outputs_per_thread
     lanes = plan.machine.kind != "gpu"  # a lane's outputs are a vector apart
-    cell = min(_GROUP_SIDE / plan.columns, _GROUP_SIDE / _group_rows(plan), 15.0)
+    # sides have scales of their own: groups of tall tiles are many times as high as wide
+    wide, high = (min(_GROUP_SIDE / side, 15.0) for side in (plan.columns, _group_rows(plan)))
     word = "lanes" if lanes else "threads"
     canvas.text(left, top - 24, f"one group: {across} x {down} {word}", bold=True)
     filters = "" if oc == 1 else f", of {oc} filters"
@@ -96,13 +99,13 @@ def _group(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> float:
         x, y = thread % across, thread // across
         hint = f"thread {thread}: {ox} outputs along the row, {oy} down"
         runs = [(part * across + x, 1) for part in range(ox)] if lanes else [(x * ox, ox)]
-        for first, wide in runs:
-            place = left + cell * first, top + cell * y * oy
-            name = f"t{thread}" if wide * cell >= 9 * len(f"t{thread}") and oy * cell >= 12 else ""
-            canvas.box(*place, cell * wide, cell * oy, lane_colour(thread, 0.25), hint, name)
-            if thread == 0 and cell * wide >= 4:
-                _parted(canvas, place, cell, (wide, oy), hint)
-    width, height = cell * plan.columns, cell * _group_rows(plan)
+        for first, run in runs:
+            place = left + wide * first, top + high * y * oy
+            name = f"t{thread}" if run * wide >= 9 * len(f"t{thread}") and oy * high >= 12 else ""
+            canvas.box(*place, wide * run, high * oy, lane_colour(thread, 0.25), hint, name)
+            if thread == 0 and wide * run >= 4 and high >= 4:
+                _parted(canvas, place, (wide, high), (run, oy), hint)
+    width, height = wide * plan.columns, high * _group_rows(plan)
     stored = f"a row of it: {plan.columns} outputs, {plan.columns * plan.element} bytes"
     canvas.text(left, top + height + 15, stored, size=10, faint=True)
     canvas.text(left, top + height + 28, f"(storage rows of {plan.machine.storage_row})", size=10, faint=True)
@@ -110,11 +113,11 @@ def _group(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> float:
 
 
 def _parted(
-    canvas: Canvas, place: tuple[float, float], cell: float, outputs: tuple[int, int], hint: str
+    canvas: Canvas, place: tuple[float, float], cell: tuple[float, float], outputs: tuple[int, int], hint: str
 ) -> None:
     for number in range(outputs[0] * outputs[1]):
         x, y = number % outputs[0], number // outputs[0]
-        canvas.box(place[0] + cell * x, place[1] + cell * y, cell, cell, lane_colour(0, 0.8), hint)
+        canvas.box(place[0] + cell[0] * x, place[1] + cell[1] * y, *cell, lane_colour(0, 0.8), hint)
 
 
 def _column(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> None:
@@ -128,10 +131,12 @@ def _column(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> None:
         spans.append((axis.place(thread * each, 0), axis.place(last, axis.kernel - 1)))
     start, end = spans[0][0], max(high for _, high in spans)
     shown = min(end - start + 1, _MOST_ROWS)
+    cell = min(_CELL, _HIGH / shown)
+    step = next(step for step in (2, 5, 10, 20) if step * cell >= 14)
     readers = [sum(low <= row <= high for low, high in spans) for row in range(start, end + 1)]
     for row in range(start, start + shown):
-        if row % 2 == 0 and 0 <= row < axis.size:
-            canvas.text(left, top + (row - start) * _CELL + 9, f"{row:>4}", size=9, faint=True)
+        if row % step == 0 and 0 <= row < axis.size:
+            canvas.text(left, top + (row - start + 0.5) * cell + 3.5, f"{row:>4}", size=9, faint=True)
     for thread, (low, high) in enumerate(spans):
         number = thread * plan.group[0] if thread < plan.group[1] else thread
         place = left + 32 + thread * _WIDE
@@ -139,9 +144,9 @@ def _column(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> None:
             inside = 0 <= row < axis.size
             colour = lane_colour(number, 0.95 if readers[row - start] > 1 else 0.2)
             hint = f"thread {thread} of the column reads {f'row {row}' if inside else 'padding'}"
-            y = top + (row - start) * _CELL
-            canvas.box(place, y, _WIDE - 10, _CELL, colour if inside else _PADDING, hint)
-    bottom = top + shown * _CELL + 15
+            y = top + (row - start) * cell
+            canvas.box(place, y, _WIDE - 10, cell, colour if inside else _PADDING, hint)
+    bottom = top + shown * cell + 15
     if shown <= end - start:
         canvas.text(left + 32, bottom, "...", faint=True)
         bottom += 14

@@ -48,10 +48,10 @@ def accounting(plan: ConvPlan) -> tuple[tuple[int, str], ...]:
     """How many of a thread's registers hold what."""
     r = plan.registers
     return (
-        (r.accumulators, "results"),
+        (r.accumulators, "result" if r.accumulators == 1 else "results"),
         (r.rows, "image"),
-        (r.weights, "weights"),
-        (r.addresses, "addresses"),
+        (r.weights, "weight" if r.weights == 1 else "weights"),
+        (r.addresses, "address" if r.addresses == 1 else "addresses"),
         (r.ahead, "loads ahead"),
     )
 
