@@ -105,7 +105,8 @@ def machines_table(document: Mapping[str, Any]) -> Table:
         if family not in (None, machine["family"]):
             table.add_section()
         family = machine["family"]
-        numbers = [machine[key] for key in ("lanes", "registers", "native", "emulated", "layouts")]
+        numbers = [machine[key] for key in ("lanes", "registers", "native", "emulated")]
+        numbers.append(machine["layouts"] + machine["layout_only"])
         table.add_row(Text(machine["name"]), Text(machine["title"]), *[str(n) if n else "-" for n in numbers])
     return table
 
