@@ -10,6 +10,7 @@ import pytest
 
 from regweave.errors import InputError
 from regweave.files import path_of, read_file, write_file
+from regweave.graphs import read_model
 
 
 def test_a_file_is_replaced_with_its_mode_and_through_links(tmp_path):
@@ -62,6 +63,14 @@ def test_what_names_no_place(place, tmp_path):
     assert path_of(str(tmp_path)) == path_of(tmp_path) == tmp_path
     with pytest.raises(InputError, match="names no place for files"):
         path_of(place)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000 + "/y.onnx", "y/" * 3000])
+def test_names_of_more_letters_than_the_system_knows(name):
+    with pytest.raises(InputError, match="a file's name is too long"):
+        path_of(name)
+    with pytest.raises(InputError, match="a file's name is too long"):
+        read_model(name)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

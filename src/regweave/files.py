@@ -8,6 +8,7 @@ before.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +18,21 @@ from regweave.errors import InputError
 
 
 def path_of(place: Any) -> Path:
-    """The path that a caller named; InputError for what can be none: a number, a NUL, half a character."""
+    """The path that a caller named; InputError for what can be none: a number, a NUL, half a character,
+    names of more letters than the system knows."""
     try:
         path = Path(place)
         if b"\0" not in os.fsencode(path):
+            os.stat(path)
             return path
     except (TypeError, UnicodeEncodeError):
         pass
+    except OSError as error:  # most of all: nothing is there yet
+        if error.errno != errno.ENAMETOOLONG:
+            return path
+        raise InputError(
+            "a file's name is too long", where=f"{str(place)[:40]}...", expected="at most 255 letters"
+        ) from None
     raise InputError(f"{place!r} names no place for files", expected="a path")
 
 

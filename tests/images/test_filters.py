@@ -143,6 +143,7 @@ def test_what_is_refused(tmp_path):
         "gaussianN": "unknown filter",
         "box4": "a filter of 4 x 4.*odd side",
         "gaussian99": "a filter of 99 x 99",
+        "box" + "9" * 5000: "unknown filter 'box99",
     }.items():
         with pytest.raises(InputError, match=said):
             image_filter(name)

@@ -13,6 +13,10 @@ from contextlib import contextmanager
 
 from regweave.errors import AssemblyError, RegweaveError
 
+#: Digits that a number may have: more than any has, fewer than Python reads; letters of a line in errors.
+_MOST_DIGITS, _MOST_SHOWN = 400, 200
+_LONG_NUMBER = re.compile(rf"\d{{{_MOST_DIGITS + 1}}}")
+
 
 def code_lines(text: str, comment: str) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of every line that is more than a comment; `comment` is what begins one."""
@@ -22,9 +26,17 @@ def code_lines(text: str, comment: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def check_digits(text: str) -> None:
+    """Refuse a text with a number that nobody can mean."""
+    if _LONG_NUMBER.search(text):
+        raise AssemblyError(f"a number of more than {_MOST_DIGITS} digits", expected="64 bits")
+
+
 @contextmanager
 def at_line(number: int, line: str) -> Iterator[None]:
     """Errors from inside name this line, before the place that they name themselves."""
+    if len(line) > _MOST_SHOWN:
+        line = f"{line[:_MOST_SHOWN]}..."
     try:
         yield
     except RegweaveError as error:

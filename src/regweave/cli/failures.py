@@ -29,6 +29,8 @@ from rich.text import Text
 from regweave.cli.output import print_document, talk_console
 from regweave.errors import InputError, RegweaveError, VerificationError
 
+#: Letters of a text that a person is shown; of longer ones the beginning and the end.
+_MOST_SHOWN = 1000
 OK, CHECK_FAILED, BAD_INPUT, UNSUPPORTED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -51,11 +53,18 @@ def report_failure(error: RegweaveError, *, as_json: bool) -> int:
 
 def _complain(error: RegweaveError) -> None:
     console = talk_console()
-    console.print(Text.assemble(("error: ", "bold red"), error.what))
+    console.print(Text.assemble(("error: ", "bold red"), _shown(error.what)))
     for label, value in _parts(error).items():
         if label != "what" and value:
             text = ", ".join(value) if isinstance(value, list) else value
-            console.print(Text.assemble((f"  {label + ':':<10}", "dim"), text))
+            console.print(Text.assemble((f"  {label + ':':<10}", "dim"), _shown(text)))
+
+
+def _shown(text: str) -> str:
+    """A text, if it is long without its middle: an argument may be a file that was pasted by mistake."""
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[: _MOST_SHOWN // 2]} ... {text[-_MOST_SHOWN // 4 :]}"
 
 
 def _parts(error: RegweaveError) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from regweave.errors import InputError, ModelError, nearest_names
+from regweave.files import path_of
 from regweave.graphs.claims import (
     check_claims,
     check_dims,
@@ -62,7 +63,7 @@ def read_model(
             f"{type(source).__name__} is not a model", where="model", expected="a path or an onnx.ModelProto"
         )
     else:
-        path = Path(source)
+        path = path_of(source)
         proto = _parse(path)
     folder = None if path is None else path.resolve().parent
     check_claims(proto)

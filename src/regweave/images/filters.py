@@ -22,17 +22,18 @@ from regweave.convolution import Conv2d
 from regweave.convolution.separable import factors
 from regweave.errors import InputError, nearest_names
 from regweave.files import path_of
+from regweave.images.beyond import BORDERS, inside
+from regweave.images.bytewise import filter_bytes
 from regweave.images.conversion import to_image, to_planes
 from regweave.images.finishing import Progress, check_progress
 from regweave.images.operations import read_matrix
 from regweave.images.taking import check_out, whole_number
+from regweave.images.whole import whole_numbers
 from regweave.memory import room
 from regweave.values import frozen
 
-#: How an image goes on beyond its edges.
-BORDERS = ("edge", "mirror", "zero")
 _MOST_SIDE = 63
-_SIZED = re.compile(r"(gaussian|box)([0-9]+)")
+_SIZED = re.compile(r"(gaussian|box)([0-9]{1,9})")
 #: A kernel with a longer side that is a column times a row of weights takes its columns first, then its rows:
 #: one pass that does both holds no more in registers.
 _LONGEST_AT_ONCE = 13
@@ -191,6 +192,9 @@ def filter_image(
         check_out(out, shape, image.dtype, image)
     count, high, wide = chosen.kernels.shape
     workers = thread_count(threads)
+    whole = whole_numbers(chosen, channels) if image.dtype == np.uint8 and stride == 1 else None
+    if whole is not None and filter_bytes(image, whole, border, workers, out, progress):
+        return out
     layer = _layer(chosen.kernels, stride, threads)
     band = max(1, _BAND // (columns * channels * max(count, stride * stride)))
     for first in range(0, rows, band):
@@ -223,17 +227,9 @@ def _planes(
     rows = np.arange(first - above, last + below)
     beside = np.concatenate([np.arange(-left, 0), np.arange(width, width + right)])
     planes = np.empty((channels, 1, len(rows), left + width + right), np.float32)
-    to_planes(image, _inside(rows, height, border), planes[:, 0, :, left:], workers)
-    planes[..., left + beside] = planes[..., left + _inside(beside, width, border)]
+    to_planes(image, inside(rows, height, border), planes[:, 0, :, left:], workers)
+    planes[..., left + beside] = planes[..., left + inside(beside, width, border)]
     if border == "zero":
         planes[..., left + beside] = 0
         planes[:, :, (rows < 0) | (rows >= height)] = 0
     return planes
-
-
-def _inside(places: np.ndarray, size: int, border: str) -> np.ndarray:
-    """Where the elements of a border are taken from: the edge, or folded back without repeating it."""
-    if border != "mirror" or size == 1:
-        return np.clip(places, 0, size - 1)
-    folded = places % (2 * size - 2)
-    return np.minimum(folded, 2 * size - 2 - folded)

@@ -37,6 +37,8 @@ def kernel(**options) -> Kernel:
         (lambda k, v: k.vector(None), "None cannot be a variable's name"),
         (lambda k, v: k.argument(5), "argument 5"),
         (lambda k, v: k.label(None), "None cannot be a label"),
+        (lambda k, v: k.emit("v_mov_b32", v, "v" + "9" * 5000), "more than 400 digits"),
+        (lambda k, v: k.emit_template("v_mov_b32 %0, 0", v, constraints="0:v" + "9" * 5000), "400 digits"),
         (lambda k, v: k.emit(None), "None with '' is no instruction"),
         (lambda k, v: k.emit("v_mov_b32", v, 1, modifiers=None), "with None is no instruction"),
         (lambda k, v: k.emit_template(None), "None is no template"),

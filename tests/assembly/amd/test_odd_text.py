@@ -37,6 +37,26 @@ s_waitcnt|s_waitcnt zzz|s_waitcnt vmcnt(|v_mfma_f32_16x16x16f16 v[0:3], v0, v1, 
 quad_perm:[0,1,2,3]|s_branch nowhere|s_cbranch_scc0|v_readlane_b32 s0, v0, s1|s_endpgm|s_endpgm 256"""
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "v_mov_b32 v{}, 0",
+        "v_mov_b32 v[{}:2], 0",
+        "v_mov_b32 sum, {}",
+        "s_nop {}",
+        "s_waitcnt vmcnt({})",
+        "vector y x{}",
+        "reserve r s1 @ s{}",
+        "`v_mov_b32 %0.{}, 0` quad",
+        "`v_mov_b32 %0, 0` quad with 0:v{}",
+    ],
+)
+def test_a_number_that_python_does_not_read(line):
+    with pytest.raises(AssemblyError, match=r"a number of more than 400 digits \(at line \d+: ") as caught:
+        parse_kernel(TEXT.replace("v_mov_b32 sum, 0", line.format("9" * 5000)), GFX906)
+    assert len(str(caught.value)) < 400
+
+
 def damaged(seed: int) -> str:
     choose = random.Random(seed)
     scraps = _SCRAPS.replace("\n", "|").split("|")

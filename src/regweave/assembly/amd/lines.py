@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from regweave.assembly.reading import check_digits
 from regweave.errors import AssemblyError
 from regweave.machines.amd.assembly.table import SPECIAL
 from regweave.values import frozen
@@ -55,7 +56,8 @@ class Operand:
 
 @lru_cache(maxsize=4096)
 def parse_line(text: str) -> Line:
-    """The parts of a line; AssemblyError for unbalanced brackets or an empty operand."""
+    """The parts of a line; AssemblyError for unbalanced brackets, an empty operand, endless numbers."""
+    check_digits(text)
     mnemonic, _, rest = text.strip().partition(" ")
     if not mnemonic:
         raise AssemblyError("the line is empty", expected="an instruction")
@@ -90,7 +92,11 @@ def _split(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def read_operand(text: str, *, bare: bool) -> Operand:
-    """An operand's text, read. Without `bare`, names and numbers of the template begin with %."""
+    """An operand's text, read. Without `bare`, names and numbers of the template begin with %.
+
+    AssemblyError for endless numbers.
+    """
+    check_digits(text)
     before, core, after = _AROUND.match(text).groups("")  # type: ignore[union-attr]
     if bool(after) != before.endswith(("|", "(")):
         before, core, after = "", text, ""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 
+from regweave.assembly.reading import check_digits
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError
 from regweave.values import frozen
@@ -37,6 +38,7 @@ class Constraint:
     @classmethod
     def parse(cls, text: str) -> Constraint:
         """From `0:v4`, `0:s4@8` or `kernarg:s2=s0`."""
+        check_digits(text)
         match = _CONSTRAINT.match(text)
         if match is None:
             raise AssemblyError(

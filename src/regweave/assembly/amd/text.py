@@ -30,7 +30,7 @@ from typing import Any
 from regweave.assembly.amd.kernel import Kernel
 from regweave.assembly.amd.lines import read_operand
 from regweave.assembly.amd.recording import Part
-from regweave.assembly.reading import at_line, code_lines
+from regweave.assembly.reading import at_line, check_digits, code_lines
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError
 from regweave.machines.amd.assembly.targets import GcnMachine
@@ -72,6 +72,7 @@ def parse_kernel(text: str, machine: GcnMachine) -> Kernel:
     reader = _Reader(machine)
     for number, line in code_lines(text, comment=";|//"):
         with at_line(number, line):
+            check_digits(line)
             _read(reader, line)
     return reader.begun()
 
