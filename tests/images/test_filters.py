@@ -143,7 +143,8 @@ def test_what_is_refused(tmp_path):
         "gaussianN": "unknown filter",
         "box4": "a filter of 4 x 4.*odd side",
         "gaussian99": "a filter of 99 x 99",
-        "box" + "9" * 5000: "unknown filter 'box99",
+        "box" + "9" * 5000: "a file's name is too long",
+        "box9999999999": "unknown filter 'box9999999999'",
     }.items():
         with pytest.raises(InputError, match=said):
             image_filter(name)
