@@ -43,8 +43,8 @@ def test_the_table_and_a_missing_library(capfd, monkeypatch):
 
 def test_channels_last_beside_planes(capfd, monkeypatch):
     case = benchmarks.same_size_case(8, 16, 3, 12, 14)
-    monkeypatch.setattr(benchmarks, "channels_last_cases", lambda: (replace(case, layout="nhwc"),))
-    words = ["--layout", "nhwc", "--rounds", "1", "--peer", "onnxruntime", "--peer", "regweave.nchw"]
+    monkeypatch.setattr(benchmarks, "channels_last_cases", lambda: (replace(case, order="nhwc"),))
+    words = ["--order", "nhwc", "--rounds", "1", "--peer", "onnxruntime", "--peer", "regweave.nchw"]
     assert main(["bench", "conv", *words, "--json"]) == 0
     (found,) = json.loads(capfd.readouterr().out)["cases"]
     assert found["name"] == "3x3 8->16 12x14, nhwc"
@@ -63,8 +63,8 @@ def test_channels_last_beside_planes(capfd, monkeypatch):
         (["models", "--case", "PP-OCRv6_rec_smal"], "PP-OCRv6_rec_small"),
         (["models", "--peer", "numpy"], "--peer"),
         (["models", "--threads", "-1"], "--threads"),
-        (["gemm", "--layout", "nhwc"], "--layout"),
-        (["conv", "--opencl", "--layout", "nhwc"], "--layout"),
+        (["gemm", "--order", "nhwc"], "--order"),
+        (["conv", "--opencl", "--order", "nhwc"], "--order"),
     ],
 )
 def test_bad_input(words, complaint, capfd):

@@ -158,6 +158,6 @@ def summed(cases: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def best_peer_ratio(peers: Mapping[str, float], ours: float) -> float | None:
-    """The fastest peer's time over ours; None without peers. Ours in another layout is none of them."""
+    """The fastest peer's time over ours; None without peers. Ours in another order is none of them."""
     others = [ms for name, ms in peers.items() if not name.startswith(f"{OURS}.")]
     return min(others) / ours if others else None

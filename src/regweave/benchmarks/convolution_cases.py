@@ -32,7 +32,7 @@ class ConvolutionCase:
     """y = x * w without bias, which a model does `times` times.
 
     `separable`: each kernel of w is a column times a row. `dtype` f16: image and result are stored so.
-    `layout` nhwc: ours reads and writes images whose channels lie side by side.
+    `order` nhwc: ours reads and writes images whose channels lie side by side.
     """
 
     kind: ClassVar[str] = "convolution"
@@ -41,7 +41,7 @@ class ConvolutionCase:
     times: int = 1
     separable: bool = False
     dtype: str = "f32"
-    layout: str = "nchw"
+    order: str = "nchw"
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class ConvolutionCase:
         if any(pads != (axis.kernel // 2,) * 2 for axis, pads in zip(c.axes, _ends(c), strict=True)):
             words.append("padding " + " ".join(map(str, c.pads)))
         words += ["column times row"] * self.separable + [self.dtype] * (self.dtype != "f32")
-        words += [self.layout] * (self.layout != "nchw")
+        words += [self.order] * (self.order != "nchw")
         return ", ".join(words)
 
     @property
@@ -191,5 +191,5 @@ LAYERS = (
 def channels_last_cases() -> tuple[ConvolutionCase, ...]:
     """The layers, and what people have of several channels, as images whose channels lie side by side."""
     several = (case for case in CONVOLUTIONS if case.convolution.channels > 1)
-    cases = {case.convolution: replace(case, layout="nhwc") for case in (*several, *LAYERS)}
+    cases = {case.convolution: replace(case, order="nhwc") for case in (*several, *LAYERS)}
     return tuple(cases.values())

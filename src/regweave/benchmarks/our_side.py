@@ -35,7 +35,7 @@ class OurSide:
         """The convolution, into the first result: memory of the library's own, aligned as it likes it."""
         from regweave.convolution import Conv2d
 
-        c, layout = data.case.convolution, data.case.layout
+        c, order = data.case.convolution, data.case.order
         layer = Conv2d(
             data.weights,
             stride=c.strides,
@@ -43,13 +43,13 @@ class OurSide:
             dilation=c.dilations,
             groups=c.groups,
             threads=threads,
-            order=layout,
+            order=order,
         )
-        if layout == "nchw":
+        if order == "nchw":
             out = layer(data.x)
             return lambda: layer(data.x, out=out)
         pixels = np.moveaxis(data.x, 1, -1)
-        # at a cache line, as other libraries' own memory of this layout is
+        # at a cache line, as other libraries' own memory of this order is
         x = aligned_bytes(data.x.nbytes).view(data.x.dtype).reshape(pixels.shape)
         x[...] = pixels
         out = layer(x)
@@ -68,7 +68,7 @@ class OurPlanes(Peer):
 
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """The same convolution; UnsupportedError where it is of planes anyway."""
-        if data.case.layout == "nchw":
-            raise self._lacks("convolutions of another layout")
-        planes = ConvolutionData(replace(data.case, layout="nchw"), data.x, data.weights)
+        if data.case.order == "nchw":
+            raise self._lacks("convolutions of another order")
+        planes = ConvolutionData(replace(data.case, order="nchw"), data.x, data.weights)
         return OurSide().convolution(planes, threads)

@@ -58,7 +58,7 @@ class Peer:
 
 
 # name -> module in this package that implements it, and the class in that module; what begins with regweave
-# is ours in another layout, which has its turn but is no peer
+# is ours in another order of memory, which has its turn but is no peer
 PEER_CLASSES = {
     "numpy": ("numpy_peer", "NumpyPeer"),
     "onnxruntime": ("onnxruntime_peer", "OnnxruntimePeer"),

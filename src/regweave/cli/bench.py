@@ -3,7 +3,7 @@
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
 $ regweave bench conv --model PP-OCRv6_det_small
-$ regweave bench conv --layout nhwc --peer torch.channels_last --peer regweave.nchw
+$ regweave bench conv --order nhwc --peer torch.channels_last --peer regweave.nchw
 $ regweave bench conv --opencl --case '5x5 1->1 4096x4096'
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 $ regweave bench rearrange --case 'tf32 C -> A'
@@ -36,7 +36,7 @@ def bench_command(
     model: str | None = None,
     opencl: bool = False,
     sweep: bool = False,
-    layout: Literal["nchw", "nhwc"] = "nchw",
+    order: Literal["nchw", "nhwc"] = "nchw",
     json: bool = False,
 ) -> int:
     """Measure regweave and the libraries that are installed, in turns, and compare medians.
@@ -69,7 +69,7 @@ def bench_command(
     sweep:
         With --opencl: every form and tile against the one that the planner takes. Takes minutes a case, and
         can be interrupted: what was compiled is kept.
-    layout:
+    order:
         conv: with nhwc ours reads and writes images whose channels lie side by side, also in layers of
         networks; regweave.nchw in the table is ours on planes of channels.
     json:
@@ -81,10 +81,10 @@ def bench_command(
             where="--model",
             fix="say bench conv, or leave it out",
         )
-    if layout != "nchw" and (what != "conv" or opencl):
+    if order != "nchw" and (what != "conv" or opencl):
         raise InputError(
-            "OpenCL kernels read planes of channels" if opencl else f"{what} has no layout of images",
-            where="--layout",
+            "OpenCL kernels read planes of channels" if opencl else f"{what} has no order of images",
+            where="--order",
             fix="say bench conv without --opencl, or leave it out",
         )
     _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer, threads=threads)
@@ -92,7 +92,7 @@ def bench_command(
         if sweep:
             from regweave.benchmarks import sweep_tiles
 
-            document = sweep_tiles(_chosen(_cases(what, model, opencl, layout), case), rounds=rounds, say=say)
+            document = sweep_tiles(_chosen(_cases(what, model, opencl, order), case), rounds=rounds, say=say)
         elif what == "rearrange":
             document = _rearrangements(case, peer, say=say)
         elif what == "planning":
@@ -102,7 +102,7 @@ def bench_command(
         elif what == "models":
             document = _models(case, peer, threads=threads, rounds=rounds, say=say)
         else:
-            cases = _cases(what, model, opencl, layout)
+            cases = _cases(what, model, opencl, order)
             settings = {"threads": threads, "rounds": rounds, "opencl": opencl, "say": say}
             document = _comparison(cases, case, peer, **settings)
             if model is not None:
@@ -135,7 +135,7 @@ def bench_command(
     return code
 
 
-def _cases(what: str, model: str | None, opencl: bool, layout: str) -> Sequence[Any]:
+def _cases(what: str, model: str | None, opencl: bool, order: str) -> Sequence[Any]:
     from regweave.benchmarks import (
         CASCADES,
         CONVOLUTIONS,
@@ -149,14 +149,14 @@ def _cases(what: str, model: str | None, opencl: bool, layout: str) -> Sequence[
     if opencl and model is None:  # where nothing looks for a column times a row
         cases = [case for case in CONVOLUTIONS if not case.separable]
         return [*cases, *(replace(case, dtype="f16") for case in cases)]
-    if model is None and layout == "nhwc":
+    if model is None and order == "nhwc":
         return channels_last_cases()
     if model is None:
         return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
     from regweave.benchmarks.models import sample_graph
 
     cases = model_convolutions(sample_graph(_named(model, {name: name for name in MODELS}, "model")))
-    return [replace(case, layout=layout) for case in cases]
+    return [replace(case, order=order) for case in cases]
 
 
 def _comparison(

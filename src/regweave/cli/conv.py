@@ -2,6 +2,7 @@
 
 $ regweave conv --shape 1x3x1080x1920 --kernel 16x3x3x3 --padding 1
 $ regweave conv --shape 1x3x224x224 --kernel 64x3x7x7 --stride 2 --machine bifrost-g76 --svg plan.svg
+$ regweave conv --shape 1x256x56x56 --kernel 64x256x1x1 --order nhwc
 $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine valhall --outputs 4x2x4
 $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine opencl-cpu --emit opencl > conv.cl
 $ regweave conv --shape 1x8x512x512 --kernel 8x8x3x3 --machine bifrost-g76 --emit host > conv.c
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Literal
 
 from regweave.cli.names import DeviceName
 from regweave.cli.output import print_document, talk_console
@@ -29,6 +31,7 @@ def conv_command(
     groups: int = 1,
     dtype: str = "f32",
     machine: DeviceName = "cpu",
+    order: Literal["nchw", "nhwc"] = "nchw",
     form: str | None = None,
     outputs: str | None = None,
     emit: str | None = None,
@@ -55,6 +58,9 @@ def conv_command(
         f32, or f16: stored so, and summed up in f32.
     machine:
         cpu, opencl-cpu, bifrost-g76, adreno-630, sm_80, gfx90a, ...; a wrong name lists the nearest.
+    order:
+        nchw: planes of channels. nhwc: the channels of a pixel lie side by side in memory, on a cpu;
+        --shape and --kernel are written as ever.
     form:
         Insist on how rows are rearranged: none, polyphase, unrolled or, on a cpu, transformed.
     outputs:
@@ -83,6 +89,7 @@ def conv_command(
         groups,
         dtype,
         machine,
+        order=order,
         form=form,
         outputs_per_thread=None if outputs is None else _sizes(outputs, "--outputs"),
     )

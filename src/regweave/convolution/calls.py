@@ -11,7 +11,6 @@ last image is one whose channels lie side by side, a mirrored one has a negative
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +18,19 @@ import numpy as np
 
 from regweave.cascades.arrays import address_of, aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
-from regweave.cascades.running import STREAM_BYTES
 from regweave.cascades.threads import thread_count
 from regweave.convolution.choice import FORMS, combines
+from regweave.convolution.decision import ORDERS, decide, dense_strides, streams
 from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
 from regweave.convolution.strips import untransformed
 from regweave.errors import InputError, UnsupportedError, nearest_names
-from regweave.machines.x86 import VectorMachine, lines_clash
-from regweave.operators import Axis, Convolution, Elementwise, activation, convolution_of
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution, Elementwise, activation, convolution_of
 
 if TYPE_CHECKING:
     from regweave.convolution.native import DenseConvolution
 
-ORDERS = ("nchw", "nhwc")
 _FLOAT = np.dtype(np.float32)
 #: Bytes after which addresses differ in their upper bits only, as far as loads and stores compare them.
 _PAGE, _LINE = 4096, 64
@@ -40,8 +38,6 @@ _PAGE, _LINE = 4096, 64
 _BEFORE, _BEHIND = 192, 256
 #: Bytes that a result whose channels lie side by side begins before the image, apart from whole pages.
 _PIXEL = 256
-#: Channels whose rows are read by turns, at most.
-_CLOSE = 8
 #: Shapes for which a layer keeps its tables.
 _KEPT = 8
 
@@ -160,7 +156,7 @@ class Conv2d:
         if machine is None or self.order != "nchw" or len(shape) != 4:
             raise UnsupportedError("only images of order nchw on machines with kernels are run from outside")
 
-        strides = x_strides or _dense_strides(c.image_shape), y_strides or _dense_strides(c.out_shape)
+        strides = x_strides or dense_strides(c.image_shape), y_strides or dense_strides(c.out_shape)
 
         form = self.form if finite or not combines(c) else untransformed(c)
         native, packed = self._prepare(c, *strides, False, False, form, machine, planes=True)
@@ -243,9 +239,7 @@ class Conv2d:
     ) -> Any:
         """(native code with its tables, packed weights) for arrays of these shapes and strides."""
         x_strides, y_strides = _strides(x), _strides(y)
-        step = machine.vector_bytes
-        aligned = 4 in y_strides and not any(n % step for n in (y.ctypes.data, *y_strides) if n != 4)
-        stream = aligned and y.nbytes >= STREAM_BYTES
+        stream = streams(machine, y_strides, y.nbytes, y.ctypes.data)
         late = _paged(x, y) and (y.ctypes.data - x.ctypes.data + _BEFORE) % _PAGE < _BEFORE + _BEHIND
         key = (c, x_strides, y_strides, stream, late, form)
         found = self._native.get(key)
@@ -270,68 +264,38 @@ class Conv2d:
     ) -> tuple[Any, np.ndarray]:
         """Code with its tables, packed weights; of `planes` even where a plane is one pixel, and so the
         channels lie side by side."""
-        from regweave.convolution.choice import choose
+        from regweave.convolution.channels_last import LastChoice, LastConvolution, pack_last
         from regweave.convolution.native import NativeConvolution
         from regweave.convolution.separable import factors
         from regweave.convolution.tables import pack_weights
 
-        c, x_strides, y_strides = _in_one_row(c, x_strides, y_strides)
-        last = None if planes else self._channels_last(c, x_strides, y_strides, stream, form, machine)
-        if last is not None:
-            return last
-        choice = choose(
+        decision = decide(
             c,
             machine,
+            x_strides,
+            y_strides,
             form=form,
-            neighbours=x_strides[3] == 4,
-            dense=y_strides[3] == 4,
-            stream=stream and y_strides[3] == 4,
+            stream=stream,
+            late=late,
             epilogue=self.epilogue,
             threads=self.threads,
-            late=late,
             separable=factors(self.weights) is not None,
-            clash=any(lines_clash(x_strides[1] * apart) for apart in range(1, min(c.group_channels, _CLOSE))),
+            planes=planes,
         )
+        c, choice = decision.convolution, decision.choice
+        strides = decision.x_strides, decision.y_strides
+        if isinstance(choice, LastChoice):
+            order: Any = choice.packing
+            packed = self._packed.get(order)
+            if packed is None:
+                packed = self._packed[order] = pack_last(c, choice, self.weights, self.bias)
+            return LastConvolution(c, choice, *strides, self.threads), packed
         tile = choice.tile
         order = (choice.tiles, tile.by_column, tile.separable, tile.combined, tile.apart)
         packed = self._packed.get(order)
         if packed is None:
             packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)
-        return NativeConvolution(c, choice, machine, x_strides, y_strides, self.threads), packed
-
-    def _channels_last(
-        self,
-        c: Convolution,
-        x_strides: tuple[int, ...],
-        y_strides: tuple[int, ...],
-        stream: bool,
-        form: str | None,
-        machine: VectorMachine,
-    ) -> tuple[Any, np.ndarray] | None:
-        """`_prepare` where channels lie side by side; None where they do not or another form is asked for."""
-        side_by_side = (x_strides[1] == 4 or c.channels == 1) and (y_strides[1] == 4 or c.filters == 1)
-        one = c.vertical.size == c.horizontal.size == 1  # pixel: both orders are the same
-        rows = x_strides[3] == y_strides[3] == 4 and not one
-        if rows or not side_by_side or form not in (None, untransformed(c)):
-            return None
-        from regweave.convolution.channels_last import LastConvolution, choose_last, pack_last
-
-        choice = choose_last(
-            c,
-            machine,
-            stream=stream,
-            epilogue=self.epilogue,
-            threads=self.threads,
-            dense=x_strides[3] == 4 * c.channels,
-            form=form,
-        )
-        if choice is None:
-            return None
-        order = choice.packing
-        packed = self._packed.get(order)
-        if packed is None:
-            packed = self._packed[order] = pack_last(c, choice, self.weights, self.bias)
-        return LastConvolution(c, choice, x_strides, y_strides, self.threads), packed
+        return NativeConvolution(c, choice, machine, *strides, self.threads), packed
 
 
 def _result(image: np.ndarray, shape: Sequence[int], order: str) -> np.ndarray:
@@ -356,22 +320,6 @@ def _result(image: np.ndarray, shape: Sequence[int], order: str) -> np.ndarray:
         ) from None
 
 
-def _in_one_row(
-    c: Convolution, x_strides: tuple[int, ...], y_strides: tuple[int, ...]
-) -> tuple[Convolution, tuple[int, ...], tuple[int, ...]]:
-    """The same convolution and strides, as one row where places are independent and rows follow one another.
-
-    Of rows of 28 results the second vector is three quarters full; 28 of them are 49 whole vectors.
-    """
-    independent = all(axis == Axis(axis.size, 1) for axis in c.axes)
-    height, width = c.vertical.size, c.horizontal.size
-    if not independent or any(s[2] != width * s[3] for s in (x_strides, y_strides)):
-        return c, x_strides, y_strides
-    row = replace(c, vertical=Axis(1, 1), horizontal=Axis(height * width, 1))
-    x, y = ((*s[:2], height * width * s[3], s[3]) for s in (x_strides, y_strides))
-    return row, x, y
-
-
 def _paged(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether rows of image and result start a multiple of a page apart: it then matters where both begin."""
     return not (x.strides[2] % _PAGE or y.strides[2] % _PAGE)
@@ -381,11 +329,6 @@ def _strides(array: np.ndarray) -> tuple[int, ...]:
     """Strides in bytes; 4 for the elements of rows that have one, where NumPy leaves it open."""
     *outer, element = array.strides
     return (*outer, 4 if array.shape[-1] == 1 else element)
-
-
-def _dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of densely packed float32 elements."""
-    return tuple(4 * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _bias(bias: Any, filters: int) -> np.ndarray:

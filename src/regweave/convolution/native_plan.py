@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
-from regweave.convolution.choice import FORMS, Choice, choose, most_parts, scratch_bytes
+from regweave.convolution.channels_last.choice import LastChoice, moved_cycles
+from regweave.convolution.channels_last.planning import last_plan
+from regweave.convolution.choice import FORMS, Choice, most_parts, scratch_bytes
+from regweave.convolution.decision import Decision, decide, dense_strides, streams
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
 from regweave.convolution.strips import strip_limit
 from regweave.errors import InputError, UnsupportedError
@@ -24,8 +28,6 @@ _VECTORS = {machine.name: machine for machine in (AVX512, AVX2)}
 #: Of the arithmetic, what tiles reach; two threads, as the device's rates are those of two; parts of the
 #: work, each with memory of its own, where that is little.
 _REACHED, _THREADS, _PARTS = 0.85, 2, 8
-#: Results of this size and more pass the caches.
-_STREAMED = 8 << 20
 
 
 def native_plan(
@@ -34,8 +36,9 @@ def native_plan(
     machine: ComputeMachine,
     form: str | None,
     outputs: Sequence[int] | None,
+    order: str = "nchw",
 ) -> ConvPlan:
-    """What `conv2d` would do for `c`; `form` insists on one.
+    """What `conv2d` would do for `c`, densely packed; `form` insists on one.
 
     Errors: UnsupportedError for f16 and for a tile of one's own, InputError for a form that is not for `c`.
     """
@@ -47,27 +50,40 @@ def native_plan(
             fix="machine='opencl-cpu' takes both",
         )
     vectors = _VECTORS[machine.name]
-    best = _plan(c, machine, vectors, _chosen(c, vectors, form))
-    others = []
+    best, others = _decided(c, machine, vectors, order, form), []
     for name in FORMS if form is None else ():
         if name == best.form:
             continue
         try:
-            plan = _plan(c, machine, vectors, _chosen(c, vectors, name))
+            plan = _decided(c, machine, vectors, order, name)
         except InputError:
             continue  # a form that is not for this convolution
+        if (plan.form, plan.lanes) == (best.form, best.lanes):
+            continue
         ratio = plan.predicted_ms / best.predicted_ms
         reason = f"{ratio:.2f} times as long: {_why(plan, best)}"
         others.append(Alternative(plan.form, plan.outputs_per_thread, plan.predicted_ms, reason))
     return replace(best, alternatives=tuple(others))
 
 
-def _chosen(c: Convolution, vectors: VectorMachine, form: str | None) -> Choice:
-    large = 4 * c.batch * c.filters * c.vertical.outputs * c.horizontal.outputs >= _STREAMED
-    return choose(c, vectors, form=form, stream=large, threads=_THREADS)
+def _decided(
+    c: Convolution, machine: ComputeMachine, vectors: VectorMachine, order: str, form: str | None
+) -> ConvPlan:
+    steps = dense_strides(c.image_shape, order), dense_strides(c.out_shape, order)
+    large = streams(vectors, steps[1], 4 * prod(c.out_shape))
+    decision = decide(c, vectors, *steps, form=form, stream=large, threads=_THREADS)
+    choice, run = decision.choice, decision.convolution
+    if isinstance(choice, LastChoice):
+        plan = last_plan(run, machine, choice, _THREADS)
+    else:
+        plan = _plan(run, machine, vectors, choice, decision)
+    row = (f"all {run.horizontal.size} pixels are one row",) if run != c else ()
+    return replace(plan, order=order, notes=(*row, *plan.notes))
 
 
-def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: Choice) -> ConvPlan:
+def _plan(
+    c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: Choice, decision: Decision
+) -> ConvPlan:
     tile = choice.tile
     across, filters = max(tile.vectors), max(tile.outputs)
     results, images, held = tile.accumulators(filters, across), across, 1
@@ -100,11 +116,13 @@ def _plan(c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choic
     )
     arithmetic = plan.flops * _work(choice) / (machine.gflops * 1e6 * _REACHED)
     memory = plan.bytes / (machine.gb_per_s * 1e6)
+    cycles = moved_cycles(c, image=decision.x_strides[3] != 4, result=decision.y_strides[3] != 4)
+    arithmetic += cycles * 2 * machine.lanes / (machine.gflops * 1e6)
     return replace(
         plan,
         predicted_ms=max(arithmetic, memory),
         limit="arithmetic" if arithmetic >= memory else "memory",
-        notes=_notes(plan, choice),
+        notes=_notes(plan, choice, moved=cycles > 0),
     )
 
 
@@ -114,8 +132,10 @@ def _work(choice: Choice) -> float:
     return 1.0 if by is None else by.products / (by.outputs * by.taps)
 
 
-def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
+def _notes(plan: ConvPlan, choice: Choice, *, moved: bool) -> tuple[str, ...]:
     tile, notes = choice.tile, []
+    if moved:
+        notes.append("planes are made of pixels a strip at a time, results put back, element by element")
     if tile.transform is not None:
         t = tile.transform
         notes.append(f"{t.products} transformed rows give {t.outputs} rows of results: fewer products")
@@ -137,6 +157,8 @@ def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
 
 
 def _why(plan: ConvPlan, best: ConvPlan) -> str:
+    if plan.order == "nhwc" and plan.lanes == "pixels" != best.lanes:
+        return "planes are made of pixels, and results put back"
     if best.form == "transformed":
         return "all products are done"
     return f"rows become {plan.expansion:.2f} times as many" if plan.form != "none" else "unaligned vectors"

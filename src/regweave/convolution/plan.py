@@ -77,7 +77,8 @@ class ConvPlan:
 
     `form` says how rows are rearranged. A thread computes `outputs_per_thread` (along the row, along the
     column, filters); `group` threads (along the row, along the column) work together on whole storage rows.
-    `strip_rows` output rows are rearranged at a time. `limit` names what bounds `predicted_ms`; `notes` say
+    `strip_rows` output rows are rearranged at a time. `order` is that of the image in memory; neighbouring
+    `lanes` are pixels of a row, filters, or channels. `limit` names what bounds `predicted_ms`; `notes` say
     what else a person should know; `most_rows` is the largest number of outputs along the column that fits
     the registers; `own_workspace` is the memory of kernels that have their own way of keeping rows.
     """
@@ -96,6 +97,8 @@ class ConvPlan:
     notes: tuple[str, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     own_workspace: int | None = None
+    order: str = "nchw"
+    lanes: str = "pixels"
 
     @property
     def element(self) -> int:
@@ -283,10 +286,12 @@ class ConvPlan:
             "machine": self.machine.name,
             "convolution": str(c),
             "dtype": self.dtype,
+            "order": self.order,
             "form": self.form,
             "expansion": round(self.expansion, 4),
             "threads": list(self.threads),
             "threads_per_group": list(self.group),
+            "lanes": self.lanes,
             "outputs_per_thread": list(self.outputs_per_thread),
             "overlap": self.overlap,
             "registers": {

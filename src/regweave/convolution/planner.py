@@ -16,6 +16,7 @@ from math import prod
 
 from regweave.convolution.choice import FORMS as NATIVE_FORMS
 from regweave.convolution.costs import border_share, predicted, useful_share
+from regweave.convolution.decision import ORDERS
 from regweave.convolution.forms import FORMS, plane_of
 from regweave.convolution.plan import ELEMENT_BYTES, Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError, nearest_names
@@ -52,14 +53,18 @@ def plan_conv(
     dtype: str = "f32",
     machine: str | ComputeMachine = "cpu",
     *,
+    order: str = "nchw",
     form: str | None = None,
     outputs_per_thread: Sequence[int] | None = None,
 ) -> ConvPlan:
     """The plan for an image and weights of these shapes (as `operators.convolution_of` reads them).
 
     `dtype` is f32, or f16: stored so, and summed up in f32. `machine` is a name (`cpu`, `opencl-cpu`,
-    `bifrost-g76`, `sm_80`, ...) or a `ComputeMachine`. `form` and `outputs_per_thread` (along the row, along
-    the column, filters) insist on a choice. Errors: InputError for shapes that do not meet and unknown names,
+    `bifrost-g76`, `sm_80`, ...) or a `ComputeMachine`. `order` nhwc: image and result have their channels
+    side by side in memory (`shape` stays as it is), which a processor's own kernels read. `form` and
+    `outputs_per_thread` (along the row, along the column, filters) insist on a choice.
+
+    Errors: InputError for shapes that do not meet and unknown names,
     UnsupportedError where nothing fits the machine.
     """
     c = convolution_of(
@@ -67,7 +72,11 @@ def plan_conv(
     )
     target = machine if isinstance(machine, ComputeMachine) else find_compute_machine(machine)
     forms = NATIVE_FORMS if target.kind == "assembly" else FORMS
-    for word, names, where in ((dtype, tuple(ELEMENT_BYTES), "dtype"), (form, forms, "form")):
+    for word, names, where in (
+        (dtype, tuple(ELEMENT_BYTES), "dtype"),
+        (form, forms, "form"),
+        (order, ORDERS, "order"),
+    ):
         # an array is compared element by element, so only words are looked up
         if not (isinstance(word, str) and word in names) and not (word is None and where == "form"):
             raise InputError(
@@ -81,7 +90,14 @@ def plan_conv(
     if target.kind == "assembly":
         from regweave.convolution.native_plan import native_plan
 
-        return native_plan(c, dtype, target, form, outputs_per_thread)
+        return native_plan(c, dtype, target, form, outputs_per_thread, order)
+    if order != "nchw":
+        raise UnsupportedError(
+            f"images of order {order} on {target.name}",
+            where="order",
+            expected="nchw: lane-level kernels read planes of channels",
+            fix="machine='cpu' takes both",
+        )
     c = _tamed(c)
     wanted = None if outputs_per_thread is None else _wanted(outputs_per_thread, c, target)
     plans = sorted(

@@ -92,7 +92,8 @@ def _group(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> float:
     # sides have scales of their own: groups of tall tiles are many times as high as wide
     wide, high = (min(_GROUP_SIDE / side, 15.0) for side in (plan.columns, _group_rows(plan)))
     word = "lanes" if lanes else "threads"
-    canvas.text(left, top - 24, f"one group: {across} x {down} {word}", bold=True)
+    title = f"one group: {across} x {down} {word}" if plan.lanes == "pixels" else "pixels of one lane"
+    canvas.text(left, top - 24, title, bold=True)
     filters = "" if oc == 1 else f", of {oc} filters"
     canvas.text(left, top - 9, f"{ox} x {oy} outputs each{filters}", faint=True)
     for thread in range(across * down):
@@ -107,6 +108,8 @@ def _group(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> float:
                 _parted(canvas, place, (wide, high), (run, oy), hint)
     width, height = wide * plan.columns, high * _group_rows(plan)
     stored = f"a row of it: {plan.columns} outputs, {plan.columns * plan.element} bytes"
+    if plan.lanes != "pixels":
+        stored = f"neighbouring lanes are {plan.lanes}, side by side in memory"
     canvas.text(left, top + height + 15, stored, size=10, faint=True)
     canvas.text(left, top + height + 28, f"(storage rows of {plan.machine.storage_row})", size=10, faint=True)
     return left + max(width, 6.2 * len(stored))

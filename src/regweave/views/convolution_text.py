@@ -13,6 +13,11 @@ _FORMS = {
     "unrolled": "each row becomes one row per kernel column",
     "transformed": "rows are combined so that fewer products are needed",
 }
+_LANES = {
+    "pixels": "neighbouring pixels of a row",
+    "filters": "neighbouring filters: a pixel's results lie side by side",
+    "channels": "neighbouring channels, each with a kernel of its own",
+}
 _SHOWN = 3  # threads above one another
 
 
@@ -20,10 +25,11 @@ def convolution_text(plan: ConvPlan) -> str:
     """The plan for a person: choices, accounting, which rows threads read, and what else there was."""
     c, r = plan.convolution, plan.registers
     across, down, filters = plan.outputs_per_thread
-    one = "vector" if plan.machine.kind != "gpu" else "output"
+    one = "vector" if plan.machine.kind != "gpu" and plan.lanes == "pixels" else "output"
     parts = accounting(plan)
     rows = [
         ("form", f"{plan.form}: {_FORMS[plan.form]} ({plan.expansion:.2f} times the image)"),
+        *([("lanes", _LANES[plan.lanes])] if plan.order == "nhwc" else []),
         ("threads", f"{plan.threads[0]} x {plan.threads[1]}, in groups of {plan.group[0]} x {plan.group[1]}"),
         ("each", f"{_many(across, one)} along the row, {_many(down, 'row')}, {_many(filters, 'filter')}"),
         ("registers", f"{r.used} of {r.available}: " + ", ".join(f"{n} {word}" for n, word in parts if n)),
@@ -31,7 +37,8 @@ def convolution_text(plan: ConvPlan) -> str:
         ("workspace", f"{_size(plan.workspace_bytes)}"),
         ("predicted", f"{_time(plan.predicted_ms)}, bound by {plan.limit}, on {plan.machine.chip}"),
     ]
-    lines = [f"{c}, {plan.dtype}, on {plan.machine.title}", ""]
+    order = ", channels last" if plan.order == "nhwc" else ""
+    lines = [f"{c}, {plan.dtype}{order}, on {plan.machine.title}", ""]
     lines += [f"  {name:<11}{words}" for name, words in rows]
     lines += ["", f"  Threads above one another share {plan.overlap} image rows:", ""]
     lines += [f"    {words}" for words in row_words(plan)]

@@ -9,6 +9,7 @@ on a processor that halves the wide ones (as `convolution.choice` assumes).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import ceil
 
@@ -82,15 +83,22 @@ def choose_last(
     return _dense(c, machine, stream, epilogue, threads, transformed)
 
 
-def _taken_apart(c: Convolution) -> float:
-    """Cycles where planes are made of the image, element by element, and results are put back so: their lanes
-    are pixels, and all of them are used however few the filters are."""
+def moved_cycles(c: Convolution, *, image: bool = True, result: bool = True) -> float:
+    """Cycles to make planes of an image's pixels, element by element, and to put a result back so."""
     moved = 0.0
-    for channels, (down, across) in (
-        (c.channels, (c.vertical.size, c.horizontal.size)),
-        (c.filters, (c.vertical.outputs, c.horizontal.outputs)),
+    for wanted, channels, (down, across) in (
+        (image, c.channels, (c.vertical.size, c.horizontal.size)),
+        (result, c.filters, (c.vertical.outputs, c.horizontal.outputs)),
     ):
-        moved += channels * down * across * (_NEAR_ELEMENT if channels <= _NEAR_CHANNELS else _FAR_ELEMENT)
+        each = _NEAR_ELEMENT if channels <= _NEAR_CHANNELS else _FAR_ELEMENT
+        moved += wanted * c.batch * channels * down * across * each
+    return moved
+
+
+def _taken_apart(c: Convolution) -> float:
+    """Cycles where planes are made of the image: their lanes are pixels, and all of them are used however few
+    the filters are."""
+    moved = moved_cycles(replace(c, batch=1))
     taps = c.group_channels * c.vertical.kernel * c.horizontal.kernel
     return moved + c.filters * c.vertical.outputs * c.horizontal.outputs * taps / 16
 

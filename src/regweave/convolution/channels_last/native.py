@@ -34,6 +34,7 @@ from regweave.kernels.channels_last import (
 )
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
+from regweave.values import frozen
 
 
 @lru_cache(maxsize=64)
@@ -89,13 +90,8 @@ class LastConvolution:
             ctypes.addressof(table) if isinstance(table, ctypes.Array) else table.ctypes.data
             for table in self._tables
         ]
-        flops = 2.0 * c.products
-        products = t.products if t and tile.staged else 1
-        shares = _shares(c, len(filters) // products, c.batch * len(bands) * len(windows), threads)
-        each = -(-len(filters) // (products * shares)) * products
-        shares = -(-len(filters) // each)
-        units = c.batch * shares * len(bands) * len(windows)
-        self.parts = job_parts(flops, threads, min(units, _most_parts(c, choice, threads)))
+        division = divide(c, choice, threads)
+        self.parts = division.parts
         lines = lines_of(c, rows)
         arguments = LastArguments(
             **dict(zip(("bands", "windows", "spans", "filters", "runs"), addresses, strict=True)),
@@ -103,8 +99,8 @@ class LastConvolution:
             run_length=length,
             piece_runs=max(1, piece(transformed=t is not None) // max(1, length)),
             filter_count=len(filters),
-            shares=shares,
-            share_filters=each,
+            shares=division.shares,
+            share_filters=division.filters * (t.products if t and tile.staged else 1),
             band_count=len(bands),
             window_count=len(windows),
             x_image=x_strides[0],
@@ -136,6 +132,26 @@ class LastConvolution:
         self.run = CallPool(
             self.kernel, arguments, threads, choice.machine.vector_bytes, watched=tile.transform is not None
         ).run
+
+
+@frozen
+class Division:
+    """How work is divided: shares of the filters, tiles of filters of a share (not more), parts."""
+
+    shares: int
+    filters: int
+    parts: int
+
+
+def divide(c: Convolution, choice: LastChoice, threads: int) -> Division:
+    """The division of the work for so many threads."""
+    down, across = c.axes
+    tiles = 1 if isinstance(choice.tile, DepthTile) else c.groups * len(choice.tiles)
+    units = c.batch * -(-down.outputs // choice.band_rows) * -(-across.outputs // choice.window_columns)
+    filters = -(-tiles // _shares(c, tiles, units, threads))
+    shares = -(-tiles // filters)
+    parts = job_parts(2.0 * c.products, threads, min(units * shares, _most_parts(c, choice, threads)))
+    return Division(shares, filters, parts)
 
 
 def scratch_bytes(c: Convolution, choice: LastChoice) -> int:

@@ -161,8 +161,7 @@ class DenseProducts:
         pitches: dict[int, Variable],
     ) -> None:
         b, t = w.b, self.tile.fused
-        registers = len(b.machine.register_class("vector").registers)
-        held = self.vectors > 1 and len(acc) + self.vectors < registers
+        held = self.tile.holds_element(self.vectors, b.machine)
         weights = self._weights(w, 0)
         for pixel, (span, number) in self._order(spans):
             if t is not None and pixel and pixel < t.products:  # the first pixel's next product

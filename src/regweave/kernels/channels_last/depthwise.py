@@ -20,9 +20,6 @@ from regweave.kernels.channels_last.tiles import DepthTile
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
-#: Vector registers beside results and held weights: an image vector, the next one; what an epilogue takes.
-_WORKING = 2
-
 
 @frozen
 class DepthProducts:
@@ -56,7 +53,7 @@ class DepthProducts:
         acc = {(i, j): b.vector(f"result_{i}_{j}") for i in range(tile.rows) for j in range(tile.columns)}
         for result in acc.values():
             b.emit("load", result, b.at(r.walk))
-        weights = self._weights(w, len(acc))
+        weights = self._weights(w)
         here = 0
         for image_row in tile.image_rows:
             step = b.general("step")
@@ -79,13 +76,12 @@ class DepthProducts:
         w.b.emit("mov", last, w.field("last_vector"))
         return last
 
-    def _weights(self, w: Workspace, results: int) -> dict[tuple[int, int], Variable | Memory]:
+    def _weights(self, w: Workspace) -> dict[tuple[int, int], Variable | Memory]:
         """Kernel element -> its weights: in registers if all find room."""
         b, tile, size = w.b, self.tile, w.geometry.vector_bytes
         keys = [(k, m) for k in range(tile.kernel[0]) for m in range(tile.kernel[1])]
         places = {key: b.at(w.r.walk, (1 + number) * size) for number, key in enumerate(keys)}
-        mask = tile.masked and b.machine.mask_class == "vector"
-        if results + len(keys) + _WORKING + mask > len(b.machine.register_class("vector").registers):
+        if not tile.holds_weights(b.machine):
             return dict(places)
         held: dict[tuple[int, int], Variable | Memory] = {}
         for key, place in places.items():

@@ -6,6 +6,7 @@ from itertools import product
 
 from regweave.errors import InputError
 from regweave.kernels.convolution.transforms import Transform
+from regweave.machines import AssemblyMachine
 from regweave.operators import Elementwise
 from regweave.values import frozen
 
@@ -68,6 +69,12 @@ class DenseTile:
         """SpanEntries of a tile."""
         return len(self.spans) if self.fused is None else 1
 
+    def holds_element(self, vectors: int, machine: AssemblyMachine) -> bool:
+        """Whether an element of the image is loaded once for several vectors of filters: these leave a
+        register."""
+        registers = len(machine.register_class("vector").registers)
+        return vectors > 1 and self.pixels * vectors + vectors < registers
+
     def fits(self, registers: int) -> bool:
         """Whether the results find room beside a vector of weights each."""
         return self.pixels * max(self.vectors) + max(self.vectors) <= registers
@@ -113,6 +120,12 @@ class DepthTile:
         """The image columns that the tile reads, counted from its first."""
         return _read(self.columns, self.kernel[1], self.stride[1], self.dilation[1])
 
+    def holds_weights(self, machine: AssemblyMachine) -> bool:
+        """Whether all weights find room in registers."""
+        held = self.rows * self.columns + self.kernel[0] * self.kernel[1] + _WORKING
+        held += self.masked and machine.mask_class == "vector"
+        return held <= len(machine.register_class("vector").registers)
+
     def met(self, axis: int, at: int) -> tuple[tuple[int, int], ...]:
         """(result, kernel element) pairs along an axis that read image row, or column, `at`."""
         results = self.columns if axis else self.rows
@@ -120,6 +133,8 @@ class DepthTile:
         return tuple((r, k) for r, k in pairs if r * self.stride[axis] + k * self.dilation[axis] == at)
 
 
+#: Vector registers beside results and held weights of channels: an image vector, the next one.
+_WORKING = 2
 #: Pixels of a span (the addresses of so many are written with four pitches), spans of a tile.
 MOST_PIXELS, MOST_SPANS = 9, 4
 #: Image rows and columns that a tile of channels reads: a bit for each.
