@@ -75,7 +75,7 @@ def test_methods_are_the_functions():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("lane,register,row,column\n0,0,0,0\n", "names other columns.*line 1"),
+        ("lane,register,row,column\n0,0,0,0\n", "names other columns.*table, line 1"),
         ("lane,register,part,row,column\n", "a table without slots"),
         ("lane,register,part,row,column\n0,0,0,0\n", "is no slot.*line 2"),
         ("lane,register,part,row,column\n0,0,0,0,-1\n", "is no slot"),

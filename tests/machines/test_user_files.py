@@ -154,7 +154,7 @@ BAD = {
     "unknown table": ("[layout.x]", r"unknown key 'layout' .*nearest: layouts"),
     "unknown type": (
         LINES.replace("f32", "f23") + "lane = [[0, 1], [0, 2]]\nitem = [[1, 0], [2, 0]]",
-        r"element type 'f23'.*nearest: .*f32",
+        r"element type 'f23' .*bad.toml, .*, type.*nearest: .*f32",
     ),
     "no type": ("[layouts.x]\ntile = [1, 1]", "no type"),
     "type": (LINES.replace('"f32"', "3") + "lane = []\nitem = []", "type = 3"),

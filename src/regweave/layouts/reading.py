@@ -32,12 +32,12 @@ def from_csv(text: str, name: str = "table") -> Layout:
     """The layout of a table of lane, register, part, row and column; InputError naming the line."""
     lines = _lines(text)
     if not lines or lines[0][1].replace(" ", "") != _HEADING:
-        raise InputError("the first line names other columns", where="line 1", expected=_HEADING)
+        raise InputError("the first line names other columns", where=f"{name}, line 1", expected=_HEADING)
     entries: list[_Entry] = []
     for number, line in lines[1:]:
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) != 5 or not all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in cells):
-            raise InputError(f"{line[:40]!r} is no slot", where=f"line {number}", expected=_HEADING)
+            raise InputError(f"{line[:40]!r} is no slot", where=f"{name}, line {number}", expected=_HEADING)
         lane, register, part, row, column = (int(cell) for cell in cells)
         entries.append((lane, register, part, row, column, number))
     return _layout(entries, name)
@@ -51,28 +51,30 @@ def from_markdown(text: str, name: str = "table") -> Layout:
     rows = [(number, [cell.strip() for cell in line.strip("|").split("|")]) for number, line in _lines(text)]
     if len(rows) < 3 or rows[0][1][0] != "lane" or not all(set(cell) <= set("-:") for cell in rows[1][1]):
         raise InputError(
-            "not a table of lanes", where="line 1", expected="| lane | r0 | r1 | ..., then |---|..."
+            "not a table of lanes", where=f"{name}, line 1", expected="| lane | r0 | r1 | ..., then |---|..."
         )
     slots: list[tuple[int, int]] = []
     for heading in rows[0][1][1:]:
         match = _COLUMN.fullmatch(heading)
         if match is None:
             raise InputError(
-                f"a column {heading!r}", where="line 1", expected="r0, r1, ... or r0.0, r0.1, ..."
+                f"a column {heading!r}", where=f"{name}, line 1", expected="r0, r1, ... or r0.0, r0.1, ..."
             )
         slots.append((int(match[1]), int(match[2] or 0)))
     entries: list[_Entry] = []
     for number, (lane, *cells) in rows[2:]:
         if not (lane.isascii() and lane.isdigit() and len(lane) < 10) or len(cells) != len(slots):
             raise InputError(
-                f"a row of lane {lane!r} with {len(cells)} elements", where=f"line {number}",
+                f"a row of lane {lane!r} with {len(cells)} elements", where=f"{name}, line {number}",
                 expected=f"a lane's number and {len(slots)} elements",
             )  # fmt: skip
         for (register, part), cell in zip(slots, cells, strict=True):
             match = _ELEMENT.fullmatch(cell)
             if match is None:
                 raise InputError(
-                    f"{cell!r} is no element", where=f"line {number}, r{register}", expected="(row,column)"
+                    f"{cell!r} is no element",
+                    where=f"{name}, line {number}, r{register}",
+                    expected="(row,column)",
                 )
             entries.append((int(lane), register, part, int(match[1]), int(match[2]), number))
     return _layout(entries, name)
@@ -87,16 +89,19 @@ def _layout(entries: Iterable[_Entry], name: str) -> Layout:
     for lane, register, part, row, column, number in entries:
         slot = lane, register, part
         if slot in found:
-            raise InputError(f"lane {lane} register {register} part {part} again", where=f"line {number}",
-                             expected="every slot once")  # fmt: skip
+            raise InputError(
+                f"lane {lane} register {register} part {part} again",
+                where=f"{name}, line {number}",
+                expected="every slot once",
+            )
         found[slot] = row, column
     if not found:
-        raise InputError("a table without slots", expected="at least one")
+        raise InputError("a table without slots", where=name, expected="at least one")
     lanes = 1 + max(lane for lane, _, _ in found)
     places = sorted({(register, part) for _, register, part in found})
     most = 1 + max(part for _, part in places)
     if most > REGISTER_BITS:
-        raise InputError(f"{most} parts to a register", expected=f"at most {REGISTER_BITS}")
+        raise InputError(f"{most} parts to a register", where=name, expected=f"at most {REGISTER_BITS}")
     # a single register may be partly filled
     parts = next(size for size in _PARTS if size >= most)
     wide = (
@@ -110,6 +115,7 @@ def _layout(entries: Iterable[_Entry], name: str) -> Layout:
             if (lane, register, part) not in found:
                 raise InputError(
                     f"nothing is said of lane {lane} register {register} part {part}",
+                    where=name,
                     expected=f"{lanes} lanes with {len(wanted)} elements each",
                 )
     elements = [[found[lane, *place] for place in wanted] for lane in range(lanes)]

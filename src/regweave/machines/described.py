@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from regweave.errors import InputError, nearest_names
-from regweave.layouts import Basis, Layout
+from regweave.layouts import Basis, Layout, element_type
 from regweave.layouts.linear import table_of
 from regweave.layouts.numbers import check_slots, whole_pair
 from regweave.machines.coordinates import fragment
@@ -105,10 +105,21 @@ def described_operand(
     check_keys(values, {"type", "replicated"} | _SLOTS, where, ("type",))
     lane, item = values.get("lane"), values.get("item")
     if isinstance(lane, str) and isinstance(item, str):
-        layout = fragment(name, operand, sizes, read_text(values, "type", where), lane, item, blocks)
+        layout = fragment(name, operand, sizes, _element_type(values, where), lane, item, blocks)
         _check_overlap(layout, values, where)
         return layout
     return _layout(values, name, where, operand_tile(operand, sizes, blocks), OPERAND_AXES[operand])
+
+
+def _element_type(values: Mapping[str, Any], where: str) -> str:
+    """The name of an element type, under the key `type`."""
+    name = read_text(values, "type", where)
+    try:
+        return element_type(name).name
+    except InputError as error:
+        raise InputError(
+            error.what, where=f"{where}, type", expected=error.expected, nearest=error.nearest
+        ) from None
 
 
 def _layout(
@@ -123,12 +134,12 @@ def _layout(
         )
     if "elements" in given:
         _check_rows(values["elements"], where)
-        layout = Layout.explicit(name, shape, read_text(values, "type", where), values["elements"], axes)
+        layout = Layout.explicit(name, shape, _element_type(values, where), values["elements"], axes)
     else:
         basis = Basis(_bits(values["lane"], "lane", where), _bits(values["item"], "item", where))
         check_slots(1 << len(basis.lane) + len(basis.item), where)
         _check_inside(basis, shape, where)
-        layout = Layout(name, shape, read_text(values, "type", where), table_of(basis, shape[1]), axes)
+        layout = Layout(name, shape, _element_type(values, where), table_of(basis, shape[1]), axes)
     _check_overlap(layout, values, where)
     return layout
 
