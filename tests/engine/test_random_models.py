@@ -8,7 +8,7 @@ import pytest
 from engine_models import Images, hard_swish
 
 from regweave.devices.onnxruntime import unsupported_reason
-from regweave.engine.building import build
+from regweave.engine.building import build, joined
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, read_model
@@ -68,9 +68,13 @@ def check(seed: int, machine, run) -> int:
     with Workshop() as shop:
         built = build(model, pieces, natives, shop)
         session = built.open(shop, natives.threads)
+        whole = joined(model, built).open(shop, natives.threads)
     for shape in ((2, width, 9, 10), (1, width, 1, 1), (3, width, 13, 5)):
         x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-        for expected, found in zip(run(proto, {"x": x}), session.run(None, {"x": x}), strict=True):
+        apart = session.run(None, {"x": x})
+        for expected, found in zip(apart, whole.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=str(seed))
+        for expected, found in zip(run(proto, {"x": x}), apart, strict=True):
             scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5 * scale, err_msg=str(seed))
     return len(built.blocked)

@@ -13,17 +13,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 import onnx
 
 from regweave.devices import cpu
-from regweave.devices.onnxruntime import DOMAIN, Extra, NativeOperator, NativeSession, Pitch, SizedOperator
+from regweave.devices.onnxruntime import (
+    DOMAIN,
+    RANK,
+    Extra,
+    NativeOperator,
+    NativeSession,
+    Pitch,
+    SizedOperator,
+)
 from regweave.engine.blocking import GATE, JOIN, MEAN, Facts, block_images
 from regweave.engine.blocking import Native as NativeForm
+from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.enlarged import Enlarged, fold_enlargements
+from regweave.engine.joining import Joined, join
 from regweave.engine.natives import PLACES, Native, Natives
 from regweave.engine.optimiser import Workshop
 from regweave.graphs import Model, Piece, replace_pieces
@@ -36,12 +46,14 @@ BLOCKED = "Blocked"
 @dataclass(frozen=True, eq=False)
 class Build:
     """A model with pieces in it, not opened yet. `pieces` maps op types to the pieces that they run; those in
-    `enlarged`, by their names, are given an input that they enlarge."""
+    `enlarged`, by their names, are given an input that they enlarge. `joined` are operators made of several,
+    by op types."""
 
     proto: onnx.ModelProto
     natives: Mapping[str, Native]
     pieces: Mapping[str, Piece]
     enlarged: Mapping[str, Enlarged]
+    joined: Mapping[str, Joined] = field(default_factory=dict)
 
     @property
     def blocked(self) -> frozenset[str]:
@@ -50,8 +62,10 @@ class Build:
 
     @property
     def operators(self) -> tuple[NativeOperator | SizedOperator, ...]:
-        """The native operators to register."""
-        return tuple(native.operator for native in self.natives.values())
+        """The native operators to register: those that the model has nodes of."""
+        there = {node.op_type for node in self.proto.graph.node if node.domain == DOMAIN}
+        alone = [native.operator for name, native in self.natives.items() if name in there]
+        return (*alone, *(found.operator for found in self.joined.values()))
 
     def open(self, shop: Workshop, threads: int, profile: Path | None = None) -> NativeSession:
         """A session that runs it."""
@@ -79,6 +93,20 @@ def build(
     wanted = {node.op_type for node in optimised.graph.node if node.domain == DOMAIN}
     made = {name: _native(name, by_name, natives, small.get(name)) for name in sorted(wanted)}
     return Build(optimised, made, by_name, {runs[name].name: found for name, found in small.items()})
+
+
+def joined(model: Model, made: Build) -> Build:
+    """What was built, with native operators that nothing foreign separates as one."""
+    sizes = {tensor.name: len(tensor.dims) for tensor in made.proto.graph.initializer}
+
+    def rank(tensor: str) -> int | None:
+        if tensor.endswith(blocked_name("")):
+            return RANK
+        shape = model.symbols.get(tensor)
+        return sizes.get(tensor) if shape is None else len(shape)
+
+    proto, found = join(made.proto, {name: native.operator for name, native in made.natives.items()}, rank)
+    return replace(made, proto=proto, joined=found)
 
 
 def facts_of(

@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from regweave.errors import InputError
+from regweave.graphs.lifetimes import packed
 from regweave.operators import Axis, EnlargedTaps, PixelShuffle, PlaneWork
 
 if TYPE_CHECKING:
@@ -158,19 +159,5 @@ def placed(
                 first, _ = lives.get(root, (index, index))
                 lives[root] = (first, index)
     lives |= {root: (0, len(region.members)) for root in kept}
-    offsets: dict[str, int] = {}
-    whole = {root: -(-sizes[root] // line) * line for root in lives if root != region.output}
-    for root in sorted(whole, key=lambda name: -whole[name]):
-        first, last = lives[root]
-        others = sorted(
-            (offsets[other], offsets[other] + whole[other])
-            for other in offsets
-            if lives[other][0] <= last and first <= lives[other][1]
-        )
-        at = 0
-        for start, end in others:
-            if at + whole[root] <= start:
-                break
-            at = max(at, end)
-        offsets[root] = at
-    return offsets, max((offsets[root] + whole[root] for root in whole), default=0)
+    lives.pop(region.output, None)
+    return packed(lives, sizes, line)

@@ -1,6 +1,7 @@
 """Native operators inside an onnxruntime session: kernels of ours as nodes of domain "regweave"."""
 
-from regweave.devices.onnxruntime.blocks import MOST_IMAGES, OUTPUT_PLACE, WORK_PLACE
+from regweave.devices.onnxruntime.blocks import MOST_IMAGES, OUTPUT_PLACE, RANK, WORK_PLACE
+from regweave.devices.onnxruntime.counted import prepared_for
 from regweave.devices.onnxruntime.operator import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
 from regweave.devices.onnxruntime.registration import DOMAIN, unsupported_reason
 from regweave.devices.onnxruntime.session import NativeSession
@@ -11,6 +12,7 @@ __all__ = [
     "LINE",
     "MOST_IMAGES",
     "OUTPUT_PLACE",
+    "RANK",
     "WORK_PLACE",
     "Extra",
     "NativeOperator",
@@ -23,5 +25,6 @@ __all__ = [
     "Same",
     "SizedOperator",
     "Step",
+    "prepared_for",
     "unsupported_reason",
 ]

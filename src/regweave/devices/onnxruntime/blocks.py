@@ -53,14 +53,21 @@ FIXED, REST = -1, -2
 
 
 RANK = 4
-"""Dimensions of an image: [batch, channels, height, width]."""
+"""Most dimensions of what operators prepared by size read and make: [batch, channels, height, width]."""
 
 
-MOST_IMAGES = 8
-"""Inputs of an operator that is prepared by size."""
+MOST_IMAGES = 16
+"""Inputs of an operator that is prepared by size, and its outputs."""
 
-OUTPUT_PLACE, WORK_PLACE = MOST_IMAGES, MOST_IMAGES + 1
-"""Where a step's addresses count from, beside the inputs: the output, the memory for a call."""
+WORK_PLACE, OUTPUT_PLACE = MOST_IMAGES, MOST_IMAGES + 1
+"""Where a step's addresses count from, beside the inputs: the memory for a call; the first output, further
+ones follow."""
+
+PLACES = OUTPUT_PLACE + MOST_IMAGES
+"""How many there are."""
+
+ABSENT = -1
+"""In the place of a dimension that a shape of lower rank does not have."""
 
 
 class Patch(ctypes.Structure):
@@ -84,12 +91,18 @@ class StepBlock(ctypes.Structure):
     )
 
 
+class Result(ctypes.Structure):
+    """The shape of an output."""
+
+    _fields_ = (("rank", Size), ("dims", ctypes.c_int64 * RANK))
+
+
 class ImageSize(ctypes.Structure):
-    """Shapes that an operator is prepared for; see `sized`."""
+    """Shapes that an operator is prepared for; see `sized`. Those of inputs end with ABSENT."""
 
     _fields_ = (
         ("dims", ctypes.c_int64 * (RANK * MOST_IMAGES)),
-        ("out_dims", ctypes.c_int64 * RANK),
+        ("results", Result * MOST_IMAGES),
         ("first", Pointer),  # a StepBlock; null where the result is empty
         ("memory_size", Size),
         ("slot", Pointer),  # a ScratchSlot that is large enough, for one call at a time
@@ -109,6 +122,7 @@ class OperatorBlock(ctypes.Structure):
         ("table", OperatorTable),
         ("name", Pointer),
         ("inputs", Size),
+        ("outputs", Size),
         *((name, Pointer) for name in CALLED),
         ("memory", Pointer),  # OrtMemoryInfo of ordinary CPU memory, for scratch
         ("kernel", Pointer),

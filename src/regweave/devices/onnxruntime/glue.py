@@ -30,10 +30,12 @@ import re
 from collections.abc import Sequence
 
 from regweave.devices.onnxruntime.blocks import (
+    ABSENT,
     FIXED,
     MOST_DIMENSIONS,
     MOST_IMAGES,
     OUTPUT_PLACE,
+    PLACES,
     RANK,
     WORK_PLACE,
     ImageSize,
@@ -41,13 +43,17 @@ from regweave.devices.onnxruntime.blocks import (
     OperatorBlock,
     OutputRule,
     Patch,
+    Result,
     ScratchSlot,
     StepBlock,
     offset,
 )
 from regweave.devices.onnxruntime.sized_glue import CONVOLVE
 
-ENTRIES = ("rw_name", "rw_inputs", "rw_zero", "rw_one", "rw_any", "rw_create", "rw_compute", "rw_convolve")
+ENTRIES = (
+    "rw_name", "rw_inputs", "rw_outputs", "rw_zero", "rw_one", "rw_any", "rw_create", "rw_compute",
+    "rw_convolve",
+)  # fmt: skip
 """The listing's functions; `rw_compute` is the one above, `rw_convolve` that of operators prepared by size,
 the others answer onnxruntime's questions."""
 
@@ -56,13 +62,15 @@ _FRAME = {"value": -48, "info": -56, "rank": -64, "batch": -72, "count": -80, "f
 _FRAME["slot"], _FRAME["size"] = -104, -112
 _FRAME["dimensions"] = -112 - 8 * MOST_DIMENSIONS
 _FRAME["result"] = _FRAME["dimensions"] - 8 * MOST_DIMENSIONS
-_FRAME["places"] = _FRAME["result"] - 8 * (WORK_PLACE + 1)
+_FRAME["places"] = _FRAME["result"] - 8 * PLACES
 _FRAME["images"] = _FRAME["places"] - 8 * RANK * MOST_IMAGES
 
 _ANSWERS = f"""
 rw_name:   movq {offset("name")}(%rdi), %rax
            ret
 rw_inputs: movq {offset("inputs")}(%rdi), %rax
+           ret
+rw_outputs: movq {offset("outputs")}(%rdi), %rax
            ret
 rw_zero:   xorl %eax, %eax
            ret
@@ -392,7 +400,10 @@ _NUMBERS = {
     "MOST_DIMENSIONS": MOST_DIMENSIONS,
     "INVALID_ARGUMENT": 2,
     "RANK": RANK,
-    "OUT_DIMS": offset("out_dims", ImageSize),
+    "ABSENT": ABSENT,
+    "RESULT": ctypes.sizeof(Result),
+    "RESULT_RANK": offset("results", ImageSize) + Result.rank.offset,
+    "RESULT_DIMS": offset("results", ImageSize) + Result.dims.offset,
     "IMAGE": 8 * RANK,
     "IMAGES": _FRAME["images"],
     "PLACES": _FRAME["places"],

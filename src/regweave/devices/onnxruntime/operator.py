@@ -27,7 +27,7 @@ from regweave.devices.onnxruntime.blocks import (
 )
 from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
 from regweave.devices.onnxruntime.interface import VERSION, Interface
-from regweave.devices.onnxruntime.sized import Pool, SizedOperator, Sizes
+from regweave.devices.onnxruntime.sized import Pool, SizedOperator, Sizes, image_words
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class NativeOperator:
 
 _CALLBACKS = {
     "GetName": "rw_name", "GetInputTypeCount": "rw_inputs", "GetExecutionProviderType": "rw_zero",
-    "GetInputType": "rw_one", "GetOutputType": "rw_one", "GetOutputTypeCount": "rw_one",
+    "GetInputType": "rw_one", "GetOutputType": "rw_one", "GetOutputTypeCount": "rw_outputs",
     "KernelDestroy": "rw_zero",
     "GetInputCharacteristic": "rw_zero", "GetOutputCharacteristic": "rw_zero",
     "GetInputMemoryType": "rw_zero",
@@ -127,8 +127,9 @@ def operator_block(
         return _sized_block(operator, interface, memory, pool)
     assert 1 + len(operator.extras) <= MOST_INPUTS, "the engine never plans so many inputs"
     assert len(operator.output) <= MOST_DIMENSIONS, "the engine never plans so many dimensions"
-    block, texts = _common_block(operator.name, _shape_words(operator), interface, memory)
-    block.inputs, block.kernel = 1 + len(operator.extras), operator.kernel
+    words = f"regweave {operator.name}: {shape_words(operator)}"
+    block, texts = _common_block(operator.name, words, interface, memory)
+    block.inputs, block.outputs, block.kernel = 1 + len(operator.extras), 1, operator.kernel
     block.arguments = ctypes.addressof(operator.arguments)
     block.arguments_size = ctypes.sizeof(operator.arguments)
     block.rows, block.axis = int(operator.axis is None), operator.axis or 0
@@ -151,12 +152,12 @@ def operator_block(
 
 
 def _sized_block(operator: SizedOperator, interface: Interface, memory: int, pool: Pool) -> OperatorBlock:
-    images = ", ".join(f"[batch, {count}, height, width]" for count in operator.channels)
-    words = f"regweave {operator.name}: not all inputs are images; expected {images}"
-    assert len(operator.channels) <= MOST_IMAGES, "the engine never plans so many inputs"
+    assert max(operator.inputs, operator.outputs) <= MOST_IMAGES, "the engine never plans so many"
+    words = f"regweave {operator.name}: {image_words(operator)}"
     block, texts = _common_block(operator.name, words, interface, memory)
     block.table.KernelComputeV2 = glue()("rw_convolve")
-    block.inputs, block.arguments_size = len(operator.channels), operator.arguments_size
+    block.inputs, block.outputs = operator.inputs, operator.outputs
+    block.arguments_size = operator.arguments_size
     block.alive = (operator, texts, Sizes(operator, block, pool))
     return block
 
@@ -181,10 +182,11 @@ def _output_rule(dim: OutputDim) -> tuple[int, int]:
     return (REST, 0) if isinstance(dim, Rest) else (FIXED, dim)
 
 
-def _shape_words(operator: NativeOperator) -> str:
+def shape_words(operator: NativeOperator) -> str:
+    """The message for shapes that are not as planned."""
     where = "rows" if operator.axis is None else f"images with dimension {operator.axis}"
     return (
-        f"regweave {operator.name}: the inputs' shapes are not as planned; expected {where} of "
+        f"the inputs' shapes are not as planned; expected {where} of "
         f"{operator.channels_in} channels, and further inputs to match"
     )
 

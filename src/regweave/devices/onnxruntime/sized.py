@@ -4,7 +4,7 @@
 
 onnxruntime's call finds the shapes of its inputs among those prepared before, without Python. For new ones it
 asks `prepare` and keeps the answer until too many others have been asked for since. What is prepared is a
-list of steps, each a kernel whose addresses are counted from an input, from the output or from memory for the
+list of steps, each a kernel whose addresses are counted from an input, from an output or from memory for the
 call:
 
     pool       input 0        -> memory + 0         a region of a network: what one step writes the next
@@ -27,7 +27,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from regweave.devices.onnxruntime.blocks import RANK, ImageSize, OperatorBlock, Patch, ScratchSlot, StepBlock
+from regweave.devices.onnxruntime.blocks import (
+    ABSENT,
+    RANK,
+    ImageSize,
+    OperatorBlock,
+    Patch,
+    ScratchSlot,
+    StepBlock,
+)
+from regweave.errors import InputError
 
 MOST_SIZES = 1024
 """Sizes that an operator is prepared for at a time."""
@@ -39,13 +48,16 @@ LINE = 64
 """Bytes of a cache line; memory starts at one."""
 
 
-Field = str | tuple[str, int]
-"""A field of a kernel's arguments, or an element of a field that is an array of addresses."""
+Field = str | tuple[str, int] | int
+"""A field of a kernel's arguments, an element of a field that is an array of addresses, or the byte at which
+an address goes."""
+
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Place:
-    """`offset` bytes into input `source`, or into one of OUTPUT_PLACE and WORK_PLACE."""
+    """`offset` bytes into input `source`, or into WORK_PLACE, or into output k: OUTPUT_PLACE + k."""
 
     source: int
     offset: int = 0
@@ -69,28 +81,47 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What runs for given shapes: steps in their order, and the bytes of memory that they need together."""
+    """What runs for given shapes: steps in their order, and the bytes of memory that they need together.
 
-    out_shape: tuple[int, ...]
+    `further` are the shapes of the outputs behind the first.
+    """
+
+    out_shape: Shape
     steps: tuple[Step, ...]
     memory: int
+    further: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class SizedOperator:
-    """`y = name(x, ...)` on float32 images [batch, channels, height, width].
+    """`y, ... = name(x, ...)` on float32 images [batch, channels, height, width].
 
     `prepare` answers the inputs' shapes with what runs them, or raises: then onnxruntime's call fails with
     the words of the error. Where steps have flags, it takes `finite=False` as well, and answers with steps
     that have none. No arguments of its steps are larger than `arguments_size` bytes. `channels` are those of
-    each input. `keep` is whatever must live as long as the operator.
+    each input, None where it need not be an image. `keep` is whatever must live as long as the operator.
     """
 
     name: str
-    channels: tuple[int, ...]
+    channels: tuple[int | None, ...]
     arguments_size: int
     prepare: Callable[..., Prepared]
     keep: tuple[Any, ...] = ()
+    outputs: int = 1
+
+    @property
+    def inputs(self) -> int:
+        """How many there are."""
+        return len(self.channels)
+
+
+def image_words(operator: SizedOperator) -> str:
+    """The message for shapes of a rank that an operator does not take."""
+    wanted = ", ".join(
+        f"up to {RANK} dimensions" if count is None else f"[batch, {count}, height, width]"
+        for count in operator.channels
+    )
+    return f"not all inputs are images; expected {wanted}"
 
 
 class Pool:
@@ -143,7 +174,7 @@ class Sizes:
     def _prepare(self, dims: Any, exact: int) -> int | None:
         """What the native side calls with shapes that are new, or with `exact` for values that are not
         finite: the address of an ImageSize, None if there is none."""
-        found = tuple(dims[: RANK * len(self.operator.channels)])
+        found = tuple(dims[: RANK * self.operator.inputs])
         try:
             with self._lock:
                 size = self._exact(found) if exact else self._met(found)
@@ -198,10 +229,11 @@ class Sizes:
             self._gone.append(size)
 
     def _size(self, dims: tuple[int, ...], **how: bool) -> ImageSize:
-        shapes = [dims[at : at + RANK] for at in range(0, len(dims), RANK)]
-        prepared = self.operator.prepare(*shapes, **how)
+        prepared = self.operator.prepare(*_shapes(self.operator, dims), **how)
         size = ImageSize()
-        size.dims[: len(dims)], size.out_dims[:] = dims, prepared.out_shape
+        size.dims[: len(dims)] = dims
+        for result, shape in zip(size.results, (prepared.out_shape, *prepared.further), strict=False):
+            result.rank, result.dims[: len(shape)] = len(shape), shape
         following: StepBlock | None = None
         for step in reversed(prepared.steps):
             following = self._step(step, following)
@@ -231,7 +263,21 @@ class Sizes:
         return block
 
 
+def _shapes(operator: SizedOperator, dims: tuple[int, ...]) -> list[Shape]:
+    """The shape of each input; InputError where one is no image and has to be."""
+    rows = [dims[at : at + RANK] for at in range(0, len(dims), RANK)]
+    shapes = [tuple(dim for dim in row if dim != ABSENT) for row in rows]
+    if any(
+        len(shape) != RANK and count is not None
+        for shape, count in zip(shapes, operator.channels, strict=True)
+    ):
+        raise InputError(image_words(operator))
+    return shapes
+
+
 def _offset(kind: type[ctypes.Structure], field: Field) -> int:
+    if isinstance(field, int):
+        return field
     name, index = (field, 0) if isinstance(field, str) else field
     return getattr(kind, name).offset + index * ctypes.sizeof(ctypes.c_void_p)
 

@@ -1,7 +1,7 @@
 """The native side of operators that are prepared by size, in the notation of `glue`.
 
 find the inputs' shapes among those prepared; for new ones call `prepare`      r14: the ImageSize
-output, and memory that the session's operators share
+outputs, and memory that the session's operators share
 for each step: addresses into a copy of its arguments; run; look at the flags  r14: the StepBlock
 where a flag is NaN: give the memory back, and begin anew with the size's `exact`
 """
@@ -21,11 +21,16 @@ rw_input:
     leaq  =rank, %rsi
     !GetDimensionsCount
     cmpq  $RANK, =rank
-    jne   rw_wrong_rank
-    movq  =info, %rdi
+    ja    rw_wrong_rank
     imulq $IMAGE, %r15, %rsi
     leaq  IMAGES(%rbp,%rsi), %rsi
-    movl  $RANK, %edx
+    movl  $RANK, %ecx
+rw_absent:
+    movq  $ABSENT, -8(%rsi,%rcx,8)
+    decl  %ecx
+    jnz   rw_absent
+    movq  =info, %rdi
+    movq  =rank, %rdx
     !GetDimensions
     movq  =info, %rdi
     call  *@ReleaseTensorTypeAndShapeInfo
@@ -62,18 +67,24 @@ rw_new:
 rw_found:
     movq  $1, &used
     movq  %r14, =size
+    xorl  %r15d, %r15d
+rw_output:
+    imulq $RESULT, %r15, %rcx
     movq  %r12, %rdi
-    xorl  %esi, %esi
-    leaq  OUT_DIMS(%r14), %rdx
-    movl  $RANK, %ecx
+    movq  %r15, %rsi
+    leaq  RESULT_DIMS(%r14,%rcx), %rdx
+    movq  RESULT_RANK(%r14,%rcx), %rcx
     leaq  =value, %r8
     !KernelContext_GetOutput
     movq  =value, %rdi
     leaq  =found, %rsi
     !GetTensorMutableData
     movq  =found, %rax
-    movq  %rax, OUTPUT(%rbp)
-    cmpq  $0, &first                      # an empty result
+    movq  %rax, OUTPUT(%rbp,%r15,8)
+    incq  %r15
+    cmpq  @outputs, %r15
+    jb    rw_output
+    cmpq  $0, &first                      # nothing but empty results
     je    rw_done
 """
 
