@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import warnings
 from collections.abc import Callable
@@ -31,6 +33,14 @@ def test_example(floats: Floats, isa: str) -> None:
     hidden = np.maximum(x.astype(float) @ w1 + b1, 0)
     expected = np.clip(hidden @ w2, 0, 1) @ w3 + b3
     np.testing.assert_allclose(layers(x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_copies_and_pickles_are_cascades_of_their_own(layers: CompiledChain, floats: Floats) -> None:
+    x = floats(7, 10)
+    for other in (copy.copy(layers), copy.deepcopy(layers), pickle.loads(pickle.dumps(layers))):
+        assert other is not layers
+        assert repr(other) == repr(layers)
+        np.testing.assert_array_equal(other(x), layers(x))
 
 
 def test_weights_are_taken_once(floats: Floats, isa: str) -> None:

@@ -2,9 +2,11 @@
 layouts.
 """
 
+import copy
 import ctypes
 import itertools
 import mmap
+import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -410,3 +412,23 @@ def test_wrong_dimensions():
         Conv2d(np.zeros((3, 3), np.float32))
     with pytest.raises(InputError):
         conv2d(np.zeros((1, 3, 8, 8), np.float64), np.zeros((4, 3, 3, 3), np.float32))
+
+
+@pytest.mark.parametrize("order", ["nchw", "nhwc"])
+@pytest.mark.parametrize("isa", [None, "portable"])
+@pytest.mark.filterwarnings("ignore:regweave runs on its portable device")
+def test_copies_and_pickles_are_layers_of_their_own(order, isa):
+    random = np.random.default_rng(1)
+    x = random.standard_normal((2, 7, 19, 3) if order == "nhwc" else (2, 3, 7, 19), np.float32)
+    weights, bias = random.standard_normal((5, 3, 3, 2), np.float32), np.arange(5, dtype=np.float32)
+    settings = {"stride": (1, 2), "padding": (1, 0, 2, 1), "dilation": (2, 1), "threads": 1, "isa": isa}
+    layer = regweave.Conv2d(weights, bias, activation="leaky_relu:0.1", order=order, **settings)
+    expected = layer(x)
+    copies = [copy.copy(layer), copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))]
+    said = repr(layer)
+    assert "5x3x3x2, strides (1, 2), padding (1, 0, 2, 1)" in said
+    assert said.endswith("; portable>") == (isa == "portable")
+    del layer
+    for other in copies:
+        assert repr(other) == said
+        np.testing.assert_array_equal(other(x), expected)

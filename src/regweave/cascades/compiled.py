@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class CompiledChain:
     def __init__(self, chain: Chain, threads: int, machine: VectorMachine | None) -> None:
         self.chain = chain
         self.threads = threads
+        self._isa = machine.name if machine is not None else "portable"
         self.native = NativeChain(chain, machine) if machine is not None else None
         self._runner: Runner = NativeRunner(self.native, threads) if self.native else PortableRunner(chain)
         self.plan = _plan(chain, threads, self.native)
@@ -48,6 +50,10 @@ class CompiledChain:
 
     def __repr__(self) -> str:
         return f"<compiled {self.plan.signature}; {self.plan.device}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # code belongs to the process that made it: a copy is compiled anew
+        return partial(compile_chain, threads=self.threads, isa=self._isa), (self.chain,)
 
     # -- for callers that go by address ---------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ last image is one whose channels lie side by side, a mirrored one has a negative
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +116,8 @@ class Conv2d:
         self.bias = None if bias is None else _bias(bias, len(self.weights))
         self.order = _one_of(order.lower() if isinstance(order, str) else order, "order", ORDERS)
         self.epilogue = _epilogue(activation)
-        self._settings = {
+        self._isa = self.machine.name if self.machine is not None else "portable"
+        self._settings: dict[str, Any] = {
             "strides": stride,
             "padding": padding,
             "dilations": dilation,
@@ -124,6 +126,28 @@ class Conv2d:
         self._packed: dict[Any, np.ndarray] = {}
         self._native: dict[Any, Any] = {}
         self._last: tuple[Any, ...] | None = None
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.weights.shape))
+        settings = [f"{word} {value}" for word, value in self._settings.items()]
+        return f"<Conv2d {', '.join([shape, *settings, *map(str, self.epilogue)])}; {self._isa}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # code belongs to the process that made it: a copy is compiled anew
+        given = self._settings
+        again = partial(
+            type(self),
+            stride=given["strides"],
+            padding=given["padding"],
+            dilation=given["dilations"],
+            groups=given["groups"],
+            activation=self.epilogue,
+            order=self.order,
+            threads=self.threads,
+            form=self.form,
+            isa=self._isa,
+        )
+        return again, (self.weights, self.bias)
 
     def convolution(self, shape: Sequence[int]) -> Convolution:
         """The convolution of an image of that shape, in the order of this layer. Errors: InputError."""
