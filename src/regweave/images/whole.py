@@ -1,0 +1,94 @@
+"""Which filters can be calculated in whole numbers, and how: from an `ImageFilter` to a `ByteFilter`.
+
+    filter                   whole numbers
+    gaussian3, gaussian5     weights / 16 and / 256
+    sobel, laplacian         weights / 4, of which the root of the sum of squares is taken, and / 1
+    unsharp                  512 in the middle less gaussian5's weights, / 256: more than 16 bits hold, but
+                             twice the pixel is whole, so that gaussian5 can be rounded before it is
+                             subtracted
+    box3 to box15            ones, divided by an odd number
+
+The same goes for kernels from files. What is calculated in whole numbers is exact before it is rounded.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regweave.kernels.photographs import ByteFilter
+
+if TYPE_CHECKING:
+    from regweave.images.filters import ImageFilter
+
+#: Weights are divided by no higher power of two, and no larger as whole numbers.
+_MOST_SHIFT, _MOST = 15, 1 << 16
+#: Responses that a filter may have.
+_MOST_RESPONSES = 2
+
+
+def whole_numbers(chosen: ImageFilter, channels: int) -> ByteFilter | None:
+    """The filter in whole numbers for bytes of so many channels; None where 16 bits do not hold it."""
+    kernels = chosen.kernels
+    if len(kernels) > _MOST_RESPONSES or not np.isfinite(kernels).all() or not kernels.any(axis=(1, 2)).all():
+        return None
+    finish = "magnitude" if chosen.magnitude or len(kernels) > 1 else "round"
+    shift = _power(kernels)
+    if shift is None:
+        return _mean(kernels, channels, finish)
+    whole = np.rint(kernels.astype(np.float64) * 2**shift).astype(np.int64)
+    found = _described(whole, channels, shift=shift, finish=finish)
+    if found.fits():
+        return found
+    if len(kernels) > 1 or finish == "magnitude":
+        return None
+    _, height, width = kernels.shape
+    middle = np.zeros_like(whole)
+    middle[0, height // 2, width // 2] = 2 << shift
+    if not (middle - whole).any():
+        return None
+    found = _described(middle - whole, channels, shift=shift, finish="sharpen")
+    return found if found.fits() else None
+
+
+def _power(kernels: np.ndarray) -> int | None:
+    """The least n for which all weights times 2 ** n are whole."""
+    if np.abs(kernels).max() >= _MOST:
+        return None
+    denominators = [Fraction(float(weight)).denominator for weight in np.unique(kernels)]
+    shift = max(denominators).bit_length() - 1
+    return shift if shift <= _MOST_SHIFT else None
+
+
+def _mean(kernels: np.ndarray, channels: int, finish: str) -> ByteFilter | None:
+    """A mean of an odd number of pixels, all of the same weight."""
+    _, height, width = kernels.shape
+    count = height * width
+    if finish != "round" or count % 2 == 0 or not (kernels == np.float32(1 / count)).all():
+        return None
+    found = _described(np.ones_like(kernels, np.int64), channels, divisor=count)
+    return found if found.fits() else None
+
+
+def _described(whole: np.ndarray, channels: int, **more: object) -> ByteFilter:
+    """Rows that are multiples of one another become one."""
+    rows: dict[tuple[int, ...], int] = {}
+    uses = []
+    for kernel in whole:
+        uses.append(tuple(_use(row.tolist(), rows) for row in kernel))
+    return ByteFilter(channels=channels, rows=tuple(rows), uses=tuple(uses), **more)  # type: ignore[arg-type]
+
+
+def _use(row: list[int], rows: dict[tuple[int, ...], int]) -> tuple[int, int] | None:
+    """Which row it is, and how many times."""
+    factor = gcd(*row)
+    if not factor:
+        return None
+    reduced = tuple(weight // factor for weight in row)
+    turned = tuple(-weight for weight in reduced)
+    if turned in rows:
+        return rows[turned], -factor
+    return rows.setdefault(reduced, len(rows)), factor

@@ -1,0 +1,71 @@
+"""From responses in words to bytes: divided, rounded to even, clamped.
+
+division by an odd number d     (v + d // 2) * m >> 16 + s, with m = 2 ** (16 + s) / d rounded up
+root of the sum of squares      pairs of words squared and added in 32 bits, the root in f32, scaled, rounded
+sharpen                         2 x - g = (x + (x - g)) - (g - x), where a difference below zero counts as 0
+"""
+
+from __future__ import annotations
+
+import struct
+
+from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.photographs.structure import BYTE, SIGNED, ByteFilter
+from regweave.kernels.photographs.words import WordMath, Words
+
+_WORD = 16
+
+
+def reciprocal(divisor: int, most: int) -> tuple[int, int]:
+    """m and s such that v * m >> 16 + s is v // divisor for every v up to `most`, 16 bits, and m has 16 bits.
+
+    With m * divisor = 2 ** (16 + s) + e the product is too large by v * e / divisor / 2 ** (16 + s); that
+    never reaches the next whole number if v * e < 2 ** (16 + s).
+    """
+    shift = divisor.bit_length() - 1
+    power = 1 << _WORD + shift
+    factor = -(-power // divisor)
+    assert factor < 1 << _WORD, "the factor has 16 bits"
+    assert most * (factor * divisor - power) < power, "the quotient is exact"
+    return factor, shift
+
+
+def finish(math: WordMath, filter: ByteFilter, responses: list[Words], middle: Memory) -> Variable:
+    """The bytes of the result; `middle` are the pixels themselves."""
+    if len(responses) > 1:
+        return _root(math, filter, responses)
+    [words] = responses
+    signed = filter.negative
+    if filter.finish == "magnitude":
+        words, signed = math.both("magnitude", words), False
+    if filter.divisor > 1:
+        factor, shift = reciprocal(filter.divisor, filter.largest + filter.rounding)
+        words = math.both("add", words, math.word(filter.rounding))
+        words = math.both("times_high", words, math.word(factor))
+        words = math.both("down", words, shift) if shift else words
+    else:
+        words = math.divided(words, filter.shift, filter.rounding, signed=signed)
+        if not signed and filter.largest >> filter.shift > SIGNED:
+            words = math.both("least", words, math.word(BYTE))
+    packed = math.made("pack", *words)
+    return _sharpened(math, packed, middle) if filter.finish == "sharpen" else packed
+
+
+def _sharpened(math: WordMath, soft: Variable, middle: Memory) -> Variable:
+    """Twice the pixel less `soft`."""
+    pixel = math.b.vector("pixel")
+    math.b.emit("load", pixel, middle)
+    more = math.made("add_bytes", pixel, math.made("sub_bytes", pixel, soft))
+    return math.made("sub_bytes", more, math.made("sub_bytes", soft, pixel))
+
+
+def _root(math: WordMath, filter: ByteFilter, responses: list[Words]) -> Variable:
+    scale = math.repeated(struct.pack("<f", 2.0**-filter.shift))
+    halves = []
+    for one, other in zip(*responses, strict=True):
+        roots = [
+            math.made("root", math.made("squares", math.made(name, one, other)), scale)
+            for name in ("unpack_low_words", "unpack_high_words")
+        ]
+        halves.append(math.made("pack_words", *roots))
+    return math.made("pack", *halves)

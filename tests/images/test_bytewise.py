@@ -1,0 +1,191 @@
+"""8-bit images filtered in whole numbers: every pixel as exact arithmetic has it, on every machine."""
+
+import mmap
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regweave.images import ImageFilter, filter_image, image_filter
+from regweave.images.beyond import BORDERS, inside
+from regweave.images.bytewise import filter_bytes
+from regweave.images.whole import whole_numbers
+from regweave.kernels.photographs import (
+    BAND,
+    ByteFilter,
+    PhotographArguments,
+    least_length,
+    photograph_kernel,
+    spare_registers,
+)
+from regweave.machines.x86 import AVX2, AVX512, supports
+
+MACHINES = [machine for machine in (AVX512, AVX2) if supports(machine)]
+NAMES = ("gaussian3", "gaussian5", "laplacian", "sobel", "unsharp", "box3", "box5", "box9")
+pytestmark = pytest.mark.skipif(not MACHINES, reason="this processor has no native kernels")
+
+
+@pytest.fixture(params=MACHINES, ids=lambda machine: machine.name)
+def machine(request, monkeypatch):
+    monkeypatch.setenv("REGWEAVE_ISA", request.param.name)
+    return request.param
+
+
+def exact(image, chosen, border):
+    """In f64, where all of these numbers are exact but means, which are far from ties."""
+    _, high, wide = chosen.kernels.shape
+    height, width, _ = image.shape
+    rows = np.arange(-(high // 2), height + high - 1 - high // 2)
+    columns = np.arange(-(wide // 2), width + wide - 1 - wide // 2)
+    around = image[inside(rows, height, border)][:, inside(columns, width, border)].astype(np.float64)
+    if border == "zero":
+        around[(rows < 0) | (rows >= height)] = 0
+        around[:, (columns < 0) | (columns >= width)] = 0
+    windows = np.lib.stride_tricks.sliding_window_view(around, (high, wide), axis=(0, 1))
+    found = np.einsum("yxchw,nhw->nyxc", windows, chosen.kernels.astype(np.float64))
+    values = np.sqrt((found**2).sum(axis=0)) if len(found) > 1 else found[0]
+    return np.clip(np.rint(np.abs(values) if chosen.magnitude else values), 0, 255).astype(np.uint8)
+
+
+def filtered(image, chosen, border="edge", threads=1):
+    """By the kernel of bytes, and by no other."""
+    form = whole_numbers(chosen, image.shape[2])
+    assert form is not None
+    out = np.full(image.shape, 77, np.uint8)
+    assert filter_bytes(image, form, border, threads, out, None)
+    return out
+
+
+def images(seed, shape):
+    """Noise, and black and white, where responses are largest and ties many."""
+    rng = np.random.default_rng(seed)
+    yield rng.integers(0, 256, shape, dtype=np.uint8)
+    yield rng.integers(0, 2, shape, dtype=np.uint8) * 255
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_filters_by_name_are_exact(machine, name, channels):
+    chosen = image_filter(name)
+    if spare_registers(whole_numbers(chosen, channels), machine) < 0:
+        pytest.skip(f"{name} is left to f32 on {machine.name}")
+    for border, height, width in zip(
+        BORDERS * 2, (1, 5, BAND, 40, 33, 16), (257, 300, 201, 193, 199, 320), strict=True
+    ):
+        for image in images(height, (height, width, channels)):
+            got = filtered(image, chosen, border, threads=1 + height % 2)
+            np.testing.assert_array_equal(got, exact(image, chosen, border))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_narrow_images_and_f32_agree(machine, name):
+    chosen = image_filter(name)
+    for width in (1, 2, 3, 17, 64, 70):
+        for image in images(width, (9, width, 3)):
+            for border in BORDERS:
+                np.testing.assert_array_equal(
+                    filter_image(image, name, border=border), exact(image, chosen, border)
+                )
+
+
+def test_rows_anywhere(machine):
+    chosen = image_filter("unsharp")
+    rng = np.random.default_rng(4)
+    whole = rng.integers(0, 256, (60, 300, 3), dtype=np.uint8)
+    for view in (whole[::-1], whole[::3], whole[5:40, 30:250], whole[::-2, 7:]):
+        np.testing.assert_array_equal(filtered(view, chosen), exact(view, chosen, "edge"))
+    for view in (whole[:, ::-1], whole[:, :, ::-1], whole[:, :, :2], whole.transpose(1, 0, 2)):
+        np.testing.assert_array_equal(filter_image(view, chosen), exact(view, chosen, "edge"))
+    out = np.zeros((120, 320, 3), np.uint8)
+    assert filter_image(whole, chosen, out=out[::-2, 10:310]).base is not None
+    np.testing.assert_array_equal(out[::-2, 10:310], exact(whole, chosen, "edge"))
+    out[::-2, 10:310] = 0
+    assert not out.any()
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(1, 7),
+    st.integers(1, 2),
+    st.integers(0, 8),
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.sampled_from(BORDERS),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_kernels_from_files_are_exact(high, wide, count, shift, most, channels, border, seed):
+    rng = np.random.default_rng(seed)
+    kernels = rng.integers(-most, most + 1, (count, high, wide))
+    if seed % 3 == 0:
+        kernels = np.abs(kernels)
+    chosen = ImageFilter(
+        "mine", (kernels / 2.0**shift).astype(np.float32), magnitude=count > 1 or seed % 2 > 0
+    )
+    shape = (int(rng.integers(1, 40)), int(rng.integers(1, 260)), channels)
+    for image in images(seed, shape):
+        np.testing.assert_array_equal(
+            filter_image(image, chosen, border=border), exact(image, chosen, border)
+        )
+
+
+def test_every_filter_with_registers_to_spare_has_a_kernel():
+    rng = np.random.default_rng(8)
+    made = 0
+    for _ in range(50):
+        high, wide, count = rng.integers(1, 10), rng.integers(1, 16), rng.integers(1, 3)
+        weights = rng.integers(-1, 2, (count, high, wide)) / 2 ** int(rng.integers(0, 6))
+        form = whole_numbers(ImageFilter("mine", weights.astype(np.float32), count > 1), 3)
+        for machine in (AVX512, AVX2):
+            if form is not None and spare_registers(form, machine) >= 0:
+                made += 1
+                assert photograph_kernel(form, machine).name == "rw_photograph"
+    assert made > 20
+
+
+def test_filters_in_whole_numbers():
+    assert whole_numbers(image_filter("gaussian3"), 3) == ByteFilter(
+        3, ((1, 2, 1),), (((0, 1), (0, 2), (0, 1)),), 4
+    )
+    soft = whole_numbers(image_filter("unsharp"), 1)
+    assert soft.finish == "sharpen"
+    assert (soft.largest, soft.shift) == (255 * 256, 8)
+    assert whole_numbers(image_filter("box9"), 1).divisor == 81
+    edges = whole_numbers(image_filter("sobel"), 1)
+    assert len(edges.rows) == 2
+    assert edges.uses[0] == ((0, 1), (0, 2), (0, 1))
+    for weights in ([[0.3]], [[0.0]], [[300.0]], [[np.nan]], [[2.0**-20]], [[0.25, 0.3]]):
+        assert whole_numbers(ImageFilter("mine", np.array([weights], np.float32)), 1) is None
+    assert whole_numbers(image_filter("gaussian9"), 1) is None
+
+
+def test_memory_beyond_the_rows_is_not_touched(machine):
+    chosen, page = image_filter("gaussian5"), mmap.PAGESIZE
+    form = whole_numbers(chosen, 3)
+    length = least_length(form, machine)
+    assert length == (192 if machine is AVX512 else 96)
+    width = page // 3
+    fences = [fenced(12 * page), fenced(12 * page)]
+    for start in (0, page - 3 * width):
+        image, out = (
+            raw[page:-page].reshape(-1, page)[:, start : start + 3 * width].reshape(-1, width, 3)
+            for _, raw in fences
+        )
+        image[...] = np.random.default_rng(1).integers(0, 256, image.shape, dtype=np.uint8)
+        filter_image(image, chosen, out=out)
+        np.testing.assert_array_equal(out, exact(image, chosen, "edge"))
+    assert [name for name, *_ in PhotographArguments._fields_][:3] == ["rows", "outs", "length"]
+
+
+def fenced(size):
+    """Memory between two pages that must not be touched."""
+    import ctypes
+
+    region = mmap.mmap(-1, size)
+    raw = np.frombuffer(region, np.uint8)
+    libc = ctypes.CDLL(None)
+    for start in (0, size - mmap.PAGESIZE):
+        place = ctypes.c_void_p(raw.ctypes.data + start)
+        assert libc.mprotect(place, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    return region, raw
