@@ -22,18 +22,16 @@ def path_of(place: Any) -> Path:
     names of more letters than the system knows."""
     try:
         path = Path(place)
-        if b"\0" not in os.fsencode(path):
-            os.stat(path)
-            return path
-    except (TypeError, UnicodeEncodeError):
-        pass
+        os.stat(path)
+    except (TypeError, ValueError):  # what has a NUL or half a character is a ValueError
+        raise InputError(f"{place!r} names no place for files", expected="a path") from None
     except OSError as error:  # most of all: nothing is there yet
-        if error.errno != errno.ENAMETOOLONG:
-            return path
-        raise InputError(
-            "a file's name is too long", where=f"{str(place)[:40]}...", expected="at most 255 letters"
-        ) from None
-    raise InputError(f"{place!r} names no place for files", expected="a path")
+        path = Path(place)
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                "a file's name is too long", where=f"{str(path)[:40]}...", expected="at most 255 letters"
+            ) from None
+    return path
 
 
 def read_file(path: Path, most: int) -> str:
