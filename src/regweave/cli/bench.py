@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from regweave.cli.failures import CHECK_FAILED, OK
@@ -88,51 +88,81 @@ def bench_command(
             fix="say bench conv without --opencl, or leave it out",
         )
     _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer, threads=threads)
+    from regweave import benchmarks, views
+
+    subject = _SUBJECTS[what](benchmarks, views) if what in _SUBJECTS else None
+    table = views.comparison_table
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
-        if sweep:
-            from regweave.benchmarks import sweep_tiles
-
-            document = sweep_tiles(_chosen(_cases(what, model, opencl, order), case), rounds=rounds, say=say)
-        elif what == "rearrange":
-            document = _rearrangements(case, peer, say=say)
-        elif what == "planning":
-            document = _planning(case, peer, say=say)
-        elif what == "seams":
-            document = _seams(case, peer, say=say)
-        elif what == "models":
-            document = _models(case, peer, threads=threads, rounds=rounds, say=say)
+        if subject is not None:
+            timing = {"threads": threads, "rounds": rounds} if subject.timed else {}
+            document = subject.measure(subject.chosen(case, peer), **timing, say=say)
+            table = subject.table
+        elif sweep:
+            cases = _chosen(_cases(what, model, opencl, order), case)
+            document, table = benchmarks.sweep_tiles(cases, rounds=rounds, say=say), views.tile_sweep_table
         else:
-            cases = _cases(what, model, opencl, order)
+            cases = _chosen(_cases(what, model, opencl, order), case)
             settings = {"threads": threads, "rounds": rounds, "opencl": opencl, "say": say}
-            document = _comparison(cases, case, peer, **settings)
+            document = _comparison(cases, peer, **settings)
             if model is not None:
-                from regweave.benchmarks import summed
-
-                document |= {"model": model, "sum": summed(document["cases"])}
+                document |= {"model": model, "sum": benchmarks.summed(document["cases"])}
     code = OK if document.get("reached", True) else CHECK_FAILED
     if json:
         print_document(document)
         return code
-    from regweave.views import (
-        comparison_table,
-        models_table,
-        planning_table,
-        rearrangements_table,
-        seams_table,
-        tile_sweep_table,
-    )
-
-    tables = {
-        "models": models_table,
-        "planning": planning_table,
-        "rearrange": rearrangements_table,
-        "seams": seams_table,
-    }
-    table = tile_sweep_table if sweep else tables.get(what, comparison_table)
     print_answer(table(document))
     for name, reason in document.get("missing", {}).items():
         talk_console().print(f"without {name}: {reason}", markup=False)
     return code
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is measured beside `others` alone: its cases, who measures them, and the table of the document.
+
+    `timed`: it takes threads and rounds.
+    """
+
+    cases: Iterable[Any]
+    measure: Callable[..., dict[str, Any]]
+    table: Callable[[Mapping[str, Any]], Any]
+    others: str
+    timed: bool = False
+
+    def chosen(self, names: tuple[str, ...], peers: tuple[str, ...]) -> list[Any]:
+        """The cases of these names, or all. InputError for an unknown one, or for any peer."""
+        if peers:
+            raise InputError(self.others, where="--peer", fix="leave --peer out")
+        return _chosen(self.cases, names)
+
+
+_SUBJECTS: dict[str, Callable[[Any, Any], _Subject]] = {
+    "models": lambda benchmarks, views: _Subject(
+        benchmarks.MODELS,
+        benchmarks.compare_models,
+        views.models_table,
+        "models are compared with onnxruntime alone",
+        timed=True,
+    ),
+    "planning": lambda benchmarks, views: _Subject(
+        benchmarks.planning_rows(),
+        benchmarks.time_planning,
+        views.planning_table,
+        "planning is compared with nothing",
+    ),
+    "rearrange": lambda benchmarks, views: _Subject(
+        benchmarks.ROWS,
+        benchmarks.compare_rearrangements,
+        views.rearrangements_table,
+        "rearrangements are compared with Triton alone",
+    ),
+    "seams": lambda benchmarks, views: _Subject(
+        benchmarks.SEAM_CASES,
+        benchmarks.compare_seams,
+        views.seams_table,
+        "kernels are compared with one another",
+    ),
+}
 
 
 def _cases(what: str, model: str | None, opencl: bool, order: str) -> Sequence[Any]:
@@ -159,9 +189,7 @@ def _cases(what: str, model: str | None, opencl: bool, order: str) -> Sequence[A
     return [replace(case, order=order) for case in cases]
 
 
-def _comparison(
-    cases: Sequence[Any], names: tuple[str, ...], peers: tuple[str, ...], **settings: Any
-) -> dict[str, Any]:
+def _comparison(cases: Sequence[Any], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
     from regweave.benchmarks import OPENCL_PEERS, PEER_CLASSES, compare
 
     default = PEER_CLASSES
@@ -170,11 +198,12 @@ def _comparison(
 
         # bounds are those of the processor, on all that its device uses
         default, settings["threads"] = OPENCL_PEERS, open_runtime().device.max_compute_units
-    return compare(_chosen(cases, names), peers=peers or tuple(default), **settings)
+    return compare(cases, peers=peers or tuple(default), **settings)
 
 
-def _chosen(cases: Sequence[Any], names: tuple[str, ...]) -> list[Any]:
-    known = {case.name: case for case in cases}
+def _chosen(cases: Iterable[Any], names: tuple[str, ...]) -> list[Any]:
+    """The cases of these names, or all; a case has a name, or is one."""
+    known = {getattr(case, "name", case): case for case in cases}
     return [_named(name, known) for name in names or known]
 
 
@@ -203,44 +232,6 @@ def _check_opencl(what: str, *, opencl: bool, sweep: bool, peers: tuple[str, ...
         )
     if sweep and peers:
         raise InputError("plans are compared with one another", where="--peer", fix="leave --peer out")
-
-
-def _models(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import MODELS, compare_models
-
-    if peers:
-        raise InputError("models are compared with onnxruntime alone", where="--peer", fix="leave --peer out")
-    known = {name: name for name in MODELS}
-    return compare_models([_named(name, known) for name in names or known], **settings)
-
-
-def _rearrangements(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import ROWS, compare_rearrangements
-
-    if peers:
-        raise InputError(
-            "rearrangements are compared with Triton alone", where="--peer", fix="leave --peer out"
-        )
-    known = {row.name: row for row in ROWS}
-    return compare_rearrangements([_named(name, known) for name in names or known], **settings)
-
-
-def _planning(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import planning_rows, time_planning
-
-    if peers:
-        raise InputError("planning is compared with nothing", where="--peer", fix="leave --peer out")
-    known = {name: name for name in planning_rows()}
-    return time_planning([_named(name, known) for name in names or known], **settings)
-
-
-def _seams(names: tuple[str, ...], peers: tuple[str, ...], **settings: Any) -> dict[str, Any]:
-    from regweave.benchmarks import SEAM_CASES, compare_seams
-
-    if peers:
-        raise InputError("kernels are compared with one another", where="--peer", fix="leave --peer out")
-    known = {case.name: case for case in SEAM_CASES}
-    return compare_seams([_named(name, known) for name in names or known], **settings)
 
 
 def _named(name: str, known: dict[str, Any], what: str = "case") -> Any:
