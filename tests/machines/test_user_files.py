@@ -6,7 +6,7 @@ import regweave
 from regweave import programs
 from regweave.errors import InputError, UnsupportedError
 from regweave.machines.catalogue import find_instruction, find_layout, find_machine, machine_names
-from regweave.machines.derived import EXCHANGES, OPCODES, PACKINGS
+from regweave.machines.user.machine import EXCHANGES, OPCODES, PACKINGS
 
 BOARD = """
 [layouts.board]

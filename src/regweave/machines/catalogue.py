@@ -29,7 +29,7 @@ from regweave.layouts import Layout
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.notations import is_notation, read_notation
 from regweave.machines.ondemand import OnDemand
-from regweave.machines.user import read_user_file, split_name
+from regweave.machines.user.file import read_user_file, split_name
 
 # each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
 _FAMILIES = ("nvidia", "amd", "x86.tiles", "arm")

@@ -18,7 +18,7 @@ from regweave.layouts.numbers import whole_pair
 from regweave.machines.catalogue import file_machine, find_layout, find_machine, machine_names
 from regweave.machines.gpu import WarpMachine
 from regweave.machines.notations import is_notation
-from regweave.machines.user import split_name
+from regweave.machines.user.file import split_name
 
 # asked first where nobody names a machine
 _USUAL = "sm_80"

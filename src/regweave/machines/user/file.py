@@ -23,7 +23,7 @@ Where the machine comes from the file, its instructions are found by their bare 
 
 An instruction may also have `mnemonic` (its own name otherwise), `blocks`, and `machines`, a list of names
 without which any machine will do. C lies where D lies unless it is given; A and B may be missing where
-they are not in registers. How a layout is written down is said in `machines.described`.
+they are not in registers. How a layout is written down is said in `machines.user.layout`.
 
 A machine may change `title`, `lanes`, `registers`, `costs`, `shuffle_widths`, `packings`, `exchanges`,
 `opcode_costs`, `shared_bytes`, `shared_banks` and `shared_widths`. It keeps those instructions of its model
@@ -42,18 +42,17 @@ from typing import Any
 from regweave.errors import InputError, UnsupportedError, nearest_names
 from regweave.files import read_file
 from regweave.layouts import Layout
-from regweave.machines.derived import derived_machine
-from regweave.machines.described import (
+from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction, WarpMachine
+from regweave.machines.user.keys import (
     check_keys,
-    described_layout,
-    described_operand,
     read_names,
     read_number,
     read_numbers,
     read_table,
     read_text,
 )
-from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction, WarpMachine
+from regweave.machines.user.layout import described_layout, described_operand
+from regweave.machines.user.machine import derived_machine
 
 _ENDING = ".toml"
 _SUFFIXES = frozenset("@^")  # what they begin with

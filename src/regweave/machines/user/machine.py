@@ -15,7 +15,10 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from regweave.errors import InputError, nearest_names
-from regweave.machines.described import (
+from regweave.machines.gpu import MatrixInstruction, StepCosts, WarpMachine
+from regweave.machines.machine import RegisterClass
+from regweave.machines.ondemand import Entry, Named, OnDemand
+from regweave.machines.user.keys import (
     check_keys,
     read_names,
     read_number,
@@ -23,9 +26,6 @@ from regweave.machines.described import (
     read_table,
     read_text,
 )
-from regweave.machines.gpu import MatrixInstruction, StepCosts, WarpMachine
-from regweave.machines.machine import RegisterClass
-from regweave.machines.ondemand import Entry, Named, OnDemand
 
 T = TypeVar("T", bound=Named)
 
