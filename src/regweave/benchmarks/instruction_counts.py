@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from regweave.benchmarks.triton_record import Counts
 from regweave.devices import cuda, hip
-from regweave.devices.listings import Listing
+from regweave.devices.compiled_code import CompiledCode
 from regweave.emitters import emit
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Program
@@ -55,7 +55,7 @@ def count_instructions(program: Program, machine: WarpMachine) -> Counts:
     return counts_between(*device.inspect(text, machine.name, "trial", "bare"))
 
 
-def counts_between(whole: Listing, bare: Listing) -> Counts:
+def counts_between(whole: CompiledCode, bare: CompiledCode) -> Counts:
     """What one kernel has more than another."""
     kinds = ("exchange", "select", "byte_permute")
     exchanges, selects, permutes = (whole.count(kind) - bare.count(kind) for kind in kinds)

@@ -122,8 +122,8 @@ def _kernel(case: SeamCase, way: str) -> SeamKernel | None:
 def _instructions(kernel: SeamKernel, machine: str) -> int:
     compiler = _compiler(machine)
     language = "hip" if compiler is hip else "cuda"
-    (listing,) = compiler.inspect(emit(kernel.program, language), machine, kernel.program.name)
-    return len(listing)
+    (code,) = compiler.inspect(emit(kernel.program, language), machine, kernel.program.name)
+    return len(code)
 
 
 def _compiler(machine: str) -> ModuleType:

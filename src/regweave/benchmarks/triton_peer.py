@@ -21,7 +21,7 @@ from triton.compiler import compile as compile_kernel
 from regweave.benchmarks.instruction_counts import counts_between
 from regweave.benchmarks.triton_record import Counts
 from regweave.devices import cuda, hip
-from regweave.devices.listings import Listing
+from regweave.devices.compiled_code import CompiledCode
 from regweave.errors import UnsupportedError
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
@@ -69,7 +69,7 @@ def triton_counts(source: Layout, destination: Layout, machine: WarpMachine, *, 
     return counts_between(whole, bare)
 
 
-def _compiled(text: str, machine: WarpMachine) -> Listing:
+def _compiled(text: str, machine: WarpMachine) -> CompiledCode:
     if machine.family == "amd":
         target = GPUTarget("hip", machine.name, machine.lanes)
     else:

@@ -1,7 +1,7 @@
 """CUDA C++ to a cubin and back to instructions, with the wheels of the extra `cuda`; no GPU is needed.
 
->>> (listing,) = inspect(text, "sm_80", "trial")
->>> listing.count("exchange")
+>>> (code,) = inspect(text, "sm_80", "trial")
+>>> code.count("exchange")
 16
 """
 
@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from regweave.devices.compiled_code import CompiledCode
 from regweave.devices.cuda.sass import read_sass
-from regweave.devices.listings import Listing
 from regweave.errors import DeviceError
 
 _INSTALL = "pip install 'regweave[cuda]'"
@@ -30,7 +30,7 @@ def unsupported_reason() -> str | None:
     return None
 
 
-def inspect(text: str, target: str, *names: str) -> tuple[Listing, ...]:
+def inspect(text: str, target: str, *names: str) -> tuple[CompiledCode, ...]:
     """The instructions of the kernels of these names. DeviceError if a tool is missing or refuses."""
     assembly = disassemble(compile_text(text, target))
     return tuple(read_sass(assembly, name) for name in names)

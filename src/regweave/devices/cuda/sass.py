@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from regweave.devices.listings import Listing, classified
+from regweave.devices.compiled_code import CompiledCode, classified
 from regweave.errors import DeviceError
 
 _INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Za-z0-9_.]*)")
@@ -27,7 +27,7 @@ _PATTERNS = {
 }
 
 
-def read_sass(text: str, name: str) -> Listing:
+def read_sass(text: str, name: str) -> CompiledCode:
     """The instructions of kernel `name`, with their modifiers. DeviceError if the text has no such kernel."""
     body = re.search(rf"^\.text\.{re.escape(name)}:$(.*?)(?=^//-----|\Z)", text, re.DOTALL | re.MULTILINE)
     if body is None:

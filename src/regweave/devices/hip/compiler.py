@@ -1,7 +1,7 @@
 """HIP C++ to assembly with the clang in ziglang's wheel (extra `amdgpu`); neither ROCm nor a GPU is needed.
 
-    >>> (listing,) = inspect(text, "gfx942", "trial")
-    >>> listing.count("exchange")
+    >>> (code,) = inspect(text, "gfx942", "trial")
+    >>> code.count("exchange")
     2
 
 HIP's headers are not there, so the words that a generated function takes from them are given as macros.
@@ -13,8 +13,8 @@ import importlib.util
 import subprocess
 import sys
 
+from regweave.devices.compiled_code import CompiledCode
 from regweave.devices.hip.gcn import read_gcn
-from regweave.devices.listings import Listing
 from regweave.errors import DeviceError
 
 _MACROS = {
@@ -46,7 +46,7 @@ def unsupported_reason() -> str | None:
     return None
 
 
-def inspect(text: str, target: str, *names: str) -> tuple[Listing, ...]:
+def inspect(text: str, target: str, *names: str) -> tuple[CompiledCode, ...]:
     """The instructions of the kernels of these names. DeviceError if the compiler is missing or refuses."""
     assembly = compile_text(text, target)
     return tuple(read_gcn(assembly, name) for name in names)

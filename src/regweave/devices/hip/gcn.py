@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from regweave.devices.listings import Listing, classified
+from regweave.devices.compiled_code import CompiledCode, classified
 from regweave.errors import DeviceError
 
 # two vector instructions that are issued together stand on one line of gfx11 and later
@@ -31,7 +31,7 @@ _PATTERNS = {
 }
 
 
-def read_gcn(text: str, name: str) -> Listing:
+def read_gcn(text: str, name: str) -> CompiledCode:
     """The instructions of kernel `name`, up to its end. DeviceError if the text has no such kernel."""
     body = re.search(rf"^{re.escape(name)}:.*?^\s+s_endpgm\b", text, re.DOTALL | re.MULTILINE)
     if body is None:

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from regweave.lazy import lazy_names
+from regweave.machines.x86.cache_conflicts import lines_clash
 from regweave.machines.x86.features import detect, processor_features, supports
 from regweave.machines.x86.machine import AVX2, AVX512, CALLER_SAVED, VectorMachine
-from regweave.machines.x86.ways import lines_clash
 
 if TYPE_CHECKING:
     from regweave.machines.x86.general import CONDITIONS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from regweave.machines.machine import RegisterClass
 from regweave.machines.target import AssemblyMachine
-from regweave.machines.x86.unseen import UNNAMABLE, destroyed_by, may_change_flags
+from regweave.machines.x86.side_effects import UNNAMABLE, destroyed_by, may_change_flags
 from regweave.values import frozen
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """Compiled code as what it costs: which instructions there are, counted by what they do.
 
-    >>> listing.count("exchange"), listing.count("select"), len(listing)
+    >>> code.count("exchange"), code.count("select"), len(code)
     (16, 32, 91)
 
-A listing is read from what a disassembler or a compiler prints. The kinds are the same for all vendors, so
+It is read from what a disassembler or a compiler prints. The kinds are the same for all vendors, so
 that a plan's figures can be compared with what was compiled on any of them.
 """
 
@@ -29,7 +29,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Listing:
+class CompiledCode:
     """The mnemonics of a kernel in order, without what only fills space, and the kind of each."""
 
     mnemonics: tuple[str, ...]
@@ -44,11 +44,11 @@ class Listing:
         return len(self.mnemonics)
 
 
-def classified(mnemonics: list[str], patterns: Mapping[str, str]) -> Listing:
-    """The listing of these mnemonics; `patterns` are regular expressions of whole mnemonics, by kind."""
+def classified(mnemonics: list[str], patterns: Mapping[str, str]) -> CompiledCode:
+    """The code of these mnemonics; `patterns` are regular expressions of whole mnemonics, by kind."""
     compiled = [(kind, re.compile(pattern)) for kind, pattern in patterns.items()]
     kinds = (
         next((kind for kind, pattern in compiled if pattern.fullmatch(mnemonic)), "other")
         for mnemonic in mnemonics
     )
-    return Listing(tuple(mnemonics), tuple(kinds))
+    return CompiledCode(tuple(mnemonics), tuple(kinds))

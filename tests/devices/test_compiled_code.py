@@ -1,4 +1,4 @@
-"""Listings read from what disassemblers and compilers print."""
+"""Compiled code as disassemblers and compilers print it."""
 
 import pytest
 
