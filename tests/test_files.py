@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regweave.errors import InputError
-from regweave.files import path_of, read_file, write_file
+from regweave.files import nearest_beside, path_of, read_file, write_file
 from regweave.graphs import read_model
 
 
@@ -77,3 +77,13 @@ def test_names_of_more_letters_than_the_system_knows(name):
 def test_a_full_device_is_named():
     with pytest.raises(OSError, match="/dev/full"):
         write_file(Path("/dev/full"), "x" * 100)
+
+
+def test_names_beside_a_file_are_not_its_own(tmp_path):
+    for name in ("photo.png", "phoot.onnx", "other.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "photos.png").symlink_to("nowhere")
+    assert nearest_beside(tmp_path / "photos.png")[0] == "photo.png"
+    assert "photos.png" not in nearest_beside(tmp_path / "photos.png")
+    assert nearest_beside(tmp_path / "photo.onnx", ".onnx") == ("phoot.onnx",)
+    assert nearest_beside(tmp_path / "nowhere" / "photo.png") == ()

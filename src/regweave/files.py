@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from regweave.errors import InputError
+from regweave.errors import InputError, nearest_names
 
 
 def path_of(place: Any) -> Path:
@@ -32,6 +32,14 @@ def path_of(place: Any) -> Path:
                 "a file's name is too long", where=f"{str(path)[:40]}...", expected="at most 255 letters"
             ) from None
     return path
+
+
+def nearest_beside(path: Path, ending: str = "") -> tuple[str, ...]:
+    """Names like that of `path` in its folder; not its own, which may be that of a link to nothing."""
+    with suppress(OSError):
+        beside = [name for name in os.listdir(path.parent) if name.endswith(ending) and name != path.name]
+        return nearest_names(path.name, beside)
+    return ()
 
 
 def read_file(path: Path, most: int) -> str:

@@ -171,7 +171,10 @@ def test_a_parse_error_is_one_json_document_too(capfd):
 def test_a_file_that_cannot_be_written_is_bad_input(monkeypatch, capfd):
     use_verb(monkeypatch, lambda: Path("/no/such/folder/file").write_text(""))
     assert main(["doctor"]) == 2
-    assert "/no/such/folder/file" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "the folder '/no/such/folder' does not exist" in told
+    assert "/no/such/folder/file" in told
+    assert "make it first" in told
 
 
 def test_interrupting_is_130(monkeypatch, capfd):

@@ -35,7 +35,8 @@ from regweave.cli.output import PipeConsole, asked_width
 from regweave.cli.process import Ended, drop_streams, ended_by_signals, is_stream_error, mend_streams
 from regweave.cli.reflow import ReflowingFormatter
 from regweave.cli.verbs import EPILOGUE, HELP, VERBS
-from regweave.errors import InputError, RegweaveError, nearest_names
+from regweave.errors import InputError, RegweaveError
+from regweave.files import nearest_beside
 
 
 def build_app() -> App:
@@ -127,10 +128,17 @@ def _run(words: list[str]) -> int:
 def _file_failure(error: OSError) -> InputError:
     """What could not be opened or written; of a name that is not there, the ones that are."""
     place = Path(os.fsdecode(error.filename))
-    beside = ()
-    if isinstance(error, FileNotFoundError) and place.parent.is_dir():
-        beside = nearest_names(place.name, os.listdir(place.parent))
-    return InputError(error.strerror or str(error), where=str(place), nearest=beside)
+    if not isinstance(error, FileNotFoundError):
+        return InputError(error.strerror or str(error), where=str(place))
+    if not place.parent.is_dir():
+        return InputError(
+            f"the folder '{place.parent}' does not exist",
+            where=str(place),
+            fix="make it first, or name another",
+        )
+    return InputError(
+        error.strerror or "there is no such file", where=str(place), nearest=nearest_beside(place)
+    )
 
 
 def _parse_failure(error: CycloptsError) -> InputError:

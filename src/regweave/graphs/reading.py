@@ -16,8 +16,8 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
-from regweave.errors import InputError, ModelError, nearest_names
-from regweave.files import path_of
+from regweave.errors import InputError, ModelError
+from regweave.files import nearest_beside, path_of
 from regweave.graphs.claims import (
     check_claims,
     check_dims,
@@ -89,8 +89,7 @@ def _parse(path: Path) -> onnx.ModelProto:
     if path.is_dir():
         raise ModelError("a folder is not a model", where=str(path), expected="an .onnx file")
     if not path.exists():
-        siblings = [entry.name for entry in path.parent.glob("*.onnx")] if path.parent.is_dir() else []
-        raise ModelError("no such file", where=str(path), nearest=nearest_names(path.name, siblings))
+        raise ModelError("no such file", where=str(path), nearest=nearest_beside(path, ".onnx"))
     if not path.is_file():
         raise ModelError("a device or a pipe is not a model", where=str(path), expected="an .onnx file")
     try:

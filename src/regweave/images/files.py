@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from regweave.errors import InputError, UnsupportedError, nearest_names
-from regweave.files import path_of, write_bytes
+from regweave.errors import InputError, UnsupportedError
+from regweave.files import nearest_beside, path_of, write_bytes
 from regweave.images.deep_png import read_deep_png, write_deep_png
 from regweave.images.deep_tiff import count_pages, is_deep, is_tiff, read_deep_tiff, write_pages
 from regweave.images.packages import optional_module
@@ -96,10 +96,7 @@ def read_image(path: str | Path) -> Picture:
     try:
         data = _content(path)
     except FileNotFoundError:
-        beside = os.listdir(path.parent) if path.parent.is_dir() else ()
-        raise InputError(
-            "there is no such file", where=str(path), nearest=nearest_names(path.name, beside)
-        ) from None
+        raise InputError("there is no such file", where=str(path), nearest=nearest_beside(path)) from None
     try:
         with _any_size(pillow):
             return _read(data, pillow)
