@@ -13,6 +13,7 @@ from regweave.convolution.channels_last import (
     native,
     pack_last,
 )
+from regweave.convolution.channels_last.runs import runs_of
 from regweave.kernels.channels_last import DenseTile, DepthTile
 from regweave.kernels.convolution import transform
 from regweave.machines.x86 import AVX2, AVX512, supports
@@ -38,7 +39,8 @@ def random_case(random):
         depthwise = random.random() < 0.3
         groups = int(random.choice([2, 5, 16, 17, 40] if depthwise else [1, 1, 2, 4]))
         deep = 1 if depthwise else int(random.integers(1, 40))
-        filters = groups * (int(random.choice([1, 1, 2])) if depthwise else int(random.integers(1, 70)))
+        most = int(random.choice([9, 70]))  # of few filters lanes are shared
+        filters = groups * (int(random.choice([1, 1, 2])) if depthwise else int(random.integers(1, most)))
         kernel = tuple(map(int, random.choice([1, 2, 3, 3, 4, 5, 7], 2)))
         settings = {
             "stride": tuple(map(int, random.choice([1, 1, 2, 3], 2))),
@@ -190,7 +192,9 @@ def test_tiles_that_are_chosen():
     assert (few.form, few.tile.staged, few.tile.spans) == ("transformed", False, (6, 6, 6, 6))
     assert choice_of(AVX512, (1, 64, 56, 56), (64, 64, 3, 3), padding=1, dense=False).form == "none"
     eight = choice_of(AVX512, (1, 8, 56, 56), (8, 8, 1, 1))
-    assert eight.machine is AVX2
+    assert (eight.machine, eight.tile.split) in ((AVX512, 2), (AVX2, 1))
+    three = choice_of(AVX512, (1, 64, 1, 3136), (3, 64, 1, 1))
+    assert (three.machine, three.tile.split, three.tile.joined) == (AVX512, 4, 0)
     depth = choice_of(AVX512, (1, 128, 56, 56), (128, 1, 3, 3), padding=1, groups=128)
     assert isinstance(depth.tile, DepthTile)
     assert depth.tile.padded == (True, True)
@@ -204,6 +208,43 @@ def test_planes_are_made_where_lanes_would_be_empty(machine):
     assert choice_of(machine, (1, 64, 28, 28), (128, 1, 3, 3), padding=1, groups=64) is None
     # 64 planes are dearer than three filters in a vector
     assert choice_of(machine, (1, 64, 1, 50000), (3, 64, 1, 1)) is not None
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=ISAS)
+@pytest.mark.parametrize("split", [2, 4, 8, 16])
+@pytest.mark.parametrize("transformed", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
+def test_lanes_that_share_a_filter(machine, split, transformed, joined):
+    """Runs of 27 elements: some are left over; two rows of results that there are not, of the transformed."""
+    if split > machine.lanes:
+        pytest.skip("more lanes than there are")
+    random, filters = np.random.default_rng(split), machine.lanes // split
+    x = random.standard_normal((1, 6, 13, 9), dtype=np.float32)
+    w, bias = (
+        random.standard_normal((filters, 9, 3, 3), dtype=np.float32),
+        np.arange(filters, dtype=np.float32),
+    )
+    c = convolution_of((1, 9, 6, 13), w.shape, padding=1)
+    tile = DenseTile(
+        (6, 6) if transformed else (5,),
+        (1,),
+        strip=True,
+        masked=True,
+        transform=transform(4, 3) if transformed else None,
+        split=split,
+        tail=True,
+        joined=filters if joined else 0,
+    )
+    choice = LastChoice(
+        tile, machine, (1,), 8 if transformed else 6, 13, runs_of(c, dense=True, transformed=transformed)
+    )
+    y = np.full((1, 6, 13, filters + 2 * (not joined)), np.nan, np.float32)
+    strides = [np.moveaxis(array, -1, 1).strides for array in (x, y)]
+    made = LastConvolution(c, choice, *strides, threads=1)
+    assert made.run(x.ctypes.data, y.ctypes.data, pack_last(c, choice, w, bias))
+    expected = c.reference(np.moveaxis(x, -1, 1), w) + bias[:, None, None]
+    assert abs(np.moveaxis(y[..., :filters], -1, 1) - expected).max() < 2e-5
+    assert np.isnan(y[..., filters:]).all()
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=ISAS)
@@ -246,7 +287,8 @@ def test_products_of_transformed_rows_in_registers_and_on_a_stage(machine, stage
         transform=transform(4, 3),
         staged=staged,
     )
-    choice = LastChoice(tile, machine, (vectors,) if staged else (1,) * vectors, 8, 17)
+    runs = runs_of(c, dense=True, transformed=True)
+    choice = LastChoice(tile, machine, (vectors,) if staged else (1,) * vectors, 8, 17, runs)
     y = np.full((1, 13, 17, 24), np.nan, np.float32)
     strides = [np.moveaxis(array, -1, 1).strides for array in (x, y)]
     made = LastConvolution(c, choice, *strides, threads=1)

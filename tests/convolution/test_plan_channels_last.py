@@ -23,6 +23,7 @@ CASES = {
     "1x1 at stride 2": ((1, 40, 33, 34), (72, 40, 1, 1), {"stride": 2}),
     "3x3 staged": ((1, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}),
     "3x3 of few channels": ((1, 3, 200, 310), (16, 3, 3, 3), {"padding": 1}),
+    "1x1 to three": ((1, 64, 40, 50), (3, 64, 1, 1), {}),
     "3x3 with dilation": ((2, 24, 30, 41), (33, 24, 3, 3), {"padding": 2, "dilation": 2}),
     "eight filters": ((1, 8, 60, 70), (8, 8, 3, 3), {"padding": 1}),
     "depthwise": ((1, 128, 28, 28), (128, 1, 3, 3), {"padding": 1, "groups": 128}),

@@ -60,8 +60,8 @@ def decide(
     c, x_strides, y_strides = _in_one_row(c, x_strides, y_strides)
     settings = {"epilogue": epilogue, "threads": threads, "form": form}
     if not planes and _side_by_side(c, x_strides, y_strides) and form in (None, untransformed(c)):
-        dense = x_strides[3] == 4 * c.channels
-        last = choose_last(c, machine, stream=stream, dense=dense, **settings)
+        dense, joined = x_strides[3] == 4 * c.channels, y_strides[3] == 4 * c.filters
+        last = choose_last(c, machine, stream=stream, dense=dense, joined=joined, **settings)
         if last is not None:
             return Decision(c, x_strides, y_strides, last)
     choice = choose(

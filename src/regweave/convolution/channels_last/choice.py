@@ -13,12 +13,19 @@ from dataclasses import replace
 from itertools import product
 from math import ceil
 
-from regweave.convolution.channels_last.shapes import FILL_BYTES, fused_shape, plain_shape, staged_shape
+from regweave.convolution.channels_last.runs import Runs, piece, runs_of
+from regweave.convolution.channels_last.shapes import (
+    FILL_BYTES,
+    Shape,
+    fused_shape,
+    plain_shape,
+    staged_shape,
+)
 from regweave.convolution.channels_last.windows import window
 from regweave.convolution.choice import even_parts, transforms
 from regweave.convolution.strips import row_transform, untransformed
 from regweave.kernels.channels_last import DenseTile, DepthTile
-from regweave.kernels.channels_last.tiles import MOST_LINES
+from regweave.kernels.channels_last.tiles import MOST_LINES, SPLITS
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine
 from regweave.operators import Axis, Convolution, Elementwise
 from regweave.values import frozen
@@ -45,6 +52,7 @@ class LastChoice:
     tiles: tuple[int, ...]
     band_rows: int
     window_columns: int
+    runs: Runs = Runs()
 
     @property
     def form(self) -> str:
@@ -54,7 +62,8 @@ class LastChoice:
     @property
     def packing(self) -> tuple[object, ...]:
         """What the packed weights depend on."""
-        return self.machine.lanes, self.tiles, self.tile.transform, self.tile.staged
+        split = 1 if isinstance(self.tile, DepthTile) else self.tile.split
+        return self.machine.lanes, self.tiles, self.tile.transform, self.tile.staged, split, self.runs
 
 
 def choose_last(
@@ -65,22 +74,24 @@ def choose_last(
     epilogue: tuple[Elementwise, ...],
     threads: int,
     dense: bool,
+    joined: bool = False,
     form: str | None = None,
 ) -> LastChoice | None:
     """The choice for `c`; None where these kernels are not for it. `dense`: pixels of a row follow one
-    another. `form`: what `strips.untransformed` gives insists on no transform."""
+    another, `joined`: those of the result do. `form`: what `strips.untransformed` gives insists on no
+    transform."""
     if c.groups > 1 and c.group_channels == 1:
         if c.group_filters > 1 or c.channels < _FEW:
             return None
         return _depthwise(c, machine, stream, epilogue)
-    found = _cycles(c, machine, transformed=False)
+    found = _cycles(c, machine, dense=dense, transformed=False)
     transformed = False
     if transforms(c) and dense and form != untransformed(c):
-        fewer = _cycles(c, machine, transformed=True)
+        fewer = _cycles(c, machine, dense=dense, transformed=True)
         transformed, found = fewer < found, min(fewer, found)
     if c.group_filters < _FEW and _taken_apart(c) < _PLANES * found:
         return None
-    return _dense(c, machine, stream, epilogue, threads, transformed)
+    return _dense(c, machine, stream, epilogue, threads, dense, joined and c.groups == 1, transformed)
 
 
 def moved_cycles(c: Convolution, *, image: bool = True, result: bool = True) -> float:
@@ -156,49 +167,62 @@ def _dense(
     stream: bool,
     epilogue: tuple[Elementwise, ...],
     threads: int,
+    dense: bool,
+    joined: bool,
     transformed: bool,
 ) -> LastChoice:
-    machines = (AVX512, AVX2) if machine is AVX512 else (machine,)
     strip = transformed or any(_beyond(axis) for axis in c.axes)
-    best, least = None, float("inf")
-    shapes = (fused_shape, staged_shape) if transformed else (plain_shape,)
-    for lanes, shape_of in product(machines, shapes):
-        *shape, found = shape_of(c, lanes)
-        if found < least:
-            best, least = (lanes, shape_of is staged_shape, *shape), found
-    assert best is not None
-    machine, staged, pixels, spans, vectors = best
+    runs = runs_of(c, dense=dense or strip, transformed=transformed)
+    machine, shape, staged = _cheapest(c, machine, runs, transformed=transformed)
+    pixels, spans, vectors, split = shape.pixels, shape.spans, shape.vectors, shape.split
     tiles = even_parts(-(-c.group_filters // machine.lanes), vectors)
     t = row_transform(c) if transformed else None
     steps = c.group_channels * c.horizontal.kernel * (1 if transformed else c.vertical.kernel)
+    if split == 1:
+        lines = c.group_filters % machine.lanes == 0
+    else:  # vectors of whole pixels, each at the start of one
+        length = spans if transformed else pixels
+        lines = joined and split * c.filters == machine.lanes
+        lines = lines and length % split == c.horizontal.outputs % length == 0
     tile = DenseTile(
         spans=(pixels,) * spans,
         vectors=tuple(sorted(set(tiles), reverse=True)),
         strip=strip,
-        masked=c.group_filters % machine.lanes != 0,
+        masked=split > 1 or c.group_filters % machine.lanes != 0,
         pieces=steps > piece(transformed=transformed),
-        stream=stream and c.group_filters % machine.lanes == 0,
+        stream=stream and lines,
         epilogue=epilogue,
         transform=t,
         staged=staged,
+        split=split,
+        tail=runs.length % split > 0,
+        joined=c.filters if joined and split > 1 else 0,
     )
     rows, columns = window(c, tile, machine, threads=threads)
-    return LastChoice(tile, machine, tiles, rows, columns)
+    return LastChoice(tile, machine, tiles, rows, columns, runs)
 
 
-def piece(*, transformed: bool) -> int:
-    """Elements that are summed in one chain, at most."""
-    return 64 if transformed else 256
+def _cheapest(
+    c: Convolution, machine: VectorMachine, runs: Runs, *, transformed: bool
+) -> tuple[VectorMachine, Shape, bool]:
+    """(machine, shape, whether products are staged) of the cheapest tile."""
+    found = []
+    for lanes in (AVX512, AVX2) if machine is AVX512 else (machine,):
+        splits = [n for n in SPLITS if n == 1 or (n * c.group_filters <= lanes.lanes and n <= runs.length)]
+        shape_of = fused_shape if transformed else plain_shape
+        found += [(lanes, shape_of(c, lanes, runs, split), False) for split in splits]
+        if transformed:
+            found.append((lanes, staged_shape(c, lanes), True))
+    return min(found, key=lambda each: each[1].cycles)
 
 
-def _cycles(c: Convolution, machine: VectorMachine, *, transformed: bool) -> float:
-    """What the cheapest tile takes."""
-    machines = (AVX512, AVX2) if machine is AVX512 else (machine,)
+def _cycles(c: Convolution, machine: VectorMachine, *, dense: bool, transformed: bool) -> float:
+    """What the cheapest tile takes, with its strips."""
     strip = any(_beyond(axis) for axis in c.axes)
+    runs = runs_of(c, dense=dense or strip or transformed, transformed=transformed)
+    least = c.groups * _cheapest(c, machine, runs, transformed=transformed)[1].cycles
     image = 4.0 * c.channels * c.vertical.size * c.horizontal.size / FILL_BYTES
     if not transformed:
-        return c.groups * min(plain_shape(c, m)[3] for m in machines) + image * strip
+        return least + image * strip
     t = row_transform(c)
-    filled = image * _TRANSFORM * t.image_rows / (t.outputs * t.stride)
-    least = min(shape(c, m)[3] for m in machines for shape in (fused_shape, staged_shape))
-    return c.groups * least + filled
+    return least + image * _TRANSFORM * t.image_rows / (t.outputs * t.stride)

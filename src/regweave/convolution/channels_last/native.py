@@ -17,7 +17,8 @@ import numpy as np
 
 from regweave.cascades.running import job_parts
 from regweave.convolution.channels_last import tables
-from regweave.convolution.channels_last.choice import LastChoice, piece
+from regweave.convolution.channels_last.choice import LastChoice
+from regweave.convolution.channels_last.runs import piece
 from regweave.convolution.channels_last.windows import line_bytes, part_bytes, stage_bytes, strip_rows
 from regweave.convolution.pool import CallPool
 from regweave.convolution.strips import STRIP_BYTES, lines_of, strip_limit
@@ -67,7 +68,11 @@ class LastConvolution:
         windows = [tables.window_entry(across, first, pixel, y_strides[3]) for first in starts]
         depth = isinstance(tile, DepthTile)
         stage = stage_bytes(tile, choice.machine, rows, columns)
-        masks = tables.masks(choice.machine, c.channels if depth else c.group_filters)
+        if isinstance(tile, DenseTile) and tile.split > 1:
+            masks = tables.pixel_masks(choice.machine, tile, c.group_filters)
+        else:
+            masks = tables.masks(choice.machine, c.channels if depth else c.group_filters)
+        split = 1 if depth else tile.split
         if depth:
             spans = tables.depth_spans(across, tile, pixel, y_strides[3])
             filters, runs, length, tiles = [FilterEntry(1, 0, 0, 0, masks.ctypes.data)], [0], 0, len(spans)
@@ -75,7 +80,7 @@ class LastConvolution:
             steps = (stage[0] * columns, stage[0]) if tile.staged else tuple(y_strides[2:])
             spans = tables.dense_spans(c, tile, rows, columns, reads, steps)
             filters = tables.filters(c, choice, masks, strip[1], stage[1])
-            runs, length = tables.runs(c, reads, t)
+            runs, length = tables.runs(c, choice, reads), choice.runs.length
             tiles = len(spans) // tile.entries
         bands = tables.bands(down, rows, line, y_strides[2], tiles, tile, columns)
         self._masks = masks
@@ -96,7 +101,8 @@ class LastConvolution:
         arguments = LastArguments(
             **dict(zip(("bands", "windows", "spans", "filters", "runs"), addresses, strict=True)),
             run_count=len(runs),
-            run_length=length,
+            run_length=length // split,
+            run_tail=length % split,
             piece_runs=max(1, piece(transformed=t is not None) // max(1, length)),
             filter_count=len(filters),
             shares=division.shares,

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regweave.cascades.arrays import aligned_bytes
+from regweave.cascades.arrays import aligned_empty
 from regweave.convolution.channels_last.choice import LastChoice
+from regweave.convolution.channels_last.runs import Runs, shared
 from regweave.convolution.tables import combined_weights
 from regweave.kernels.channels_last import DepthTile
 from regweave.operators import Convolution
@@ -26,7 +27,7 @@ def pack_last(c: Convolution, choice: LastChoice, weights: np.ndarray, bias: np.
     if isinstance(choice.tile, DepthTile):
         whole = np.concatenate([start[None], weights.reshape(c.channels, -1).T])
         firsts = [min(v, max(0, c.channels - lanes)) for v in range(0, c.channels, lanes)]
-        return _vectors([whole[:, first : first + lanes] for first in firsts], lanes)
+        return _in_lines([_filled(whole[:, first : first + lanes], lanes) for first in firsts])
     size = (1, *weights.shape[2:])[-2:]  # signals have no rows
     by_group = weights.reshape(c.groups, c.group_filters, -1, *size)
     t = choice.tile.transform
@@ -37,24 +38,29 @@ def pack_last(c: Convolution, choice: LastChoice, weights: np.ndarray, bias: np.
     else:
         by_group = by_group.transpose(0, 3, 4, 2, 1)
     taps = by_group.reshape(c.groups, -1, c.group_filters)
-    whole = np.concatenate([start.reshape(c.groups, 1, c.group_filters), taps], axis=1)
-    products, parts = t.products if t and choice.tile.staged else 1, []
-    for group in whole:
+    split, parts = choice.tile.split, []
+    for biases, group in zip(start.reshape(c.groups, 1, 1, -1), taps, strict=True):
+        if split > 1:
+            each = group.reshape(-1, t.products if t else 1, c.group_filters)
+            parts += [shared(biases, Runs(), split, lanes), shared(each, choice.runs, split, lanes)]
+            continue
+        products = t.products if t and choice.tile.staged else 1
         first = 0
         for vectors in choice.tiles:
-            part = group[:, first : first + vectors * lanes]
-            each = (len(part) - 1) // products
-            for at in range(1, len(part), each):
-                parts.append(_vectors([np.concatenate([part[:1], part[at : at + each]])], vectors * lanes))
+            chosen = slice(first, first + vectors * lanes)
+            for product in np.split(group[:, chosen], products):
+                parts.append(_filled(np.concatenate([biases[0, :, chosen], product]), vectors * lanes))
             first += vectors * lanes
-    return np.concatenate(parts)
+    return _in_lines(parts)
 
 
-def _vectors(parts: Sequence[np.ndarray], width: int) -> np.ndarray:
-    """[taps, up to `width`] arrays one after the other, filled up with zeros; at a cache line."""
-    rows = len(parts[0])
-    packed = aligned_bytes(4 * len(parts) * rows * width).view(np.float32).reshape(len(parts), rows, width)
-    packed[...] = 0
-    for number, part in enumerate(parts):
-        packed[number, :, : part.shape[1]] = part
-    return packed.reshape(-1)
+def _filled(rows: np.ndarray, width: int) -> np.ndarray:
+    """[taps, up to `width`] filled up with zeros."""
+    return np.pad(rows, ((0, 0), (0, width - rows.shape[1])))
+
+
+def _in_lines(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """All one after the other, from a cache line on: a vector that lies in two takes two loads."""
+    packed = aligned_empty((sum(part.size for part in parts),))
+    np.concatenate([part.reshape(-1) for part in parts], out=packed)
+    return packed

@@ -35,7 +35,7 @@ def last_plan(c: Convolution, machine: ComputeMachine, choice: LastChoice, threa
         repeated = choice.machine.mask_class == "mask"  # by a product, from memory
         element = int(tile.holds_element(vectors, choice.machine) or not repeated)
         registers = Registers(tile.pixels * vectors, element, vectors, 0, available)
-        used = c.group_filters / (sum(choice.tiles) * choice.machine.lanes)
+        used = c.group_filters * tile.split / (sum(choice.tiles) * choice.machine.lanes)
     plan = ConvPlan(
         c,
         "f32",
@@ -84,6 +84,8 @@ def _notes(c: Convolution, choice: LastChoice, used: float, machine: ComputeMach
     else:
         beyond = "; padding is stepped over" if isinstance(tile, DepthTile) and any(tile.padded) else ""
         notes.append(f"the image is read where it is{beyond}")
+    if isinstance(tile, DenseTile) and tile.split > 1:
+        notes.append(f"{tile.split} lanes share a filter, each with its elements of a pixel")
     if tile.staged:
         notes.append("products are made one after the other, on a stage in cache")
     if choice.machine.lanes != machine.lanes:

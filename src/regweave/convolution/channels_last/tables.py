@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from regweave.convolution.channels_last.choice import LastChoice, piece
+from regweave.convolution.channels_last.choice import LastChoice
 from regweave.kernels.channels_last import (
     BandEntry,
     DenseTile,
@@ -15,7 +15,6 @@ from regweave.kernels.channels_last import (
     SpanEntry,
     WindowEntry,
 )
-from regweave.kernels.convolution import Transform
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution
 
@@ -92,7 +91,8 @@ def filters(
     entries, weights, lanes, tile = [], 0, choice.machine.lanes, choice.tile
     t = tile.transform
     products = t.products if t and tile.staged else 1
-    steps = c.group_channels * c.horizontal.kernel * (t.products if t else c.vertical.kernel)
+    assert isinstance(tile, DenseTile)
+    steps = choice.runs.steps(tile.split) * (t.products if t else 1)
     step = 4 * lanes * (1 + steps // products)
     for group in range(c.groups):
         x, y = 4 * group * c.group_channels, 4 * group * c.group_filters
@@ -107,31 +107,34 @@ def filters(
     return entries
 
 
-def runs(c: Convolution, reads: tuple[int, int], t: Transform | None) -> tuple[list[int], int]:
-    """(bytes from the end of each run to the start of the next one, elements of a run)."""
+def runs(c: Convolution, choice: LastChoice, reads: tuple[int, int]) -> list[int]:
+    """Bytes from the end of each run to the start of the next one."""
     down, across = c.axes
-    length, columns = c.group_channels, across.kernel
-    step = across.dilation * reads[0]
-    if step == 4 * length:  # the pixels of a row of the kernel are neighbours
-        length, columns = length * columns, 1
-    pieces = _pieces(length, piece(transformed=t is not None))
-    at, starts = 0, []
-    for row, column, part in product(range(down.kernel if t is None else 1), range(columns), range(pieces)):
-        start = row * down.dilation * reads[1] + column * step + part * 4 * (length // pieces)
+    r, size, at, starts = choice.runs, 4 * choice.runs.length, 0, []
+    for row, column, part in product(*(range(n) for n in (r.rows, r.columns, r.pieces))):
+        start = row * down.dilation * reads[1] + column * across.dilation * reads[0] + part * size
         starts.append(start - at)
-        at = start + 4 * (length // pieces)
-    return starts, length // pieces
-
-
-def _pieces(length: int, most: int) -> int:
-    """Equal runs that a run of so many elements is cut into, for sums in pieces: few, if it can be."""
-    least = -(-length // most)
-    return next((count for count in range(least, 2 * least + 1) if length % count == 0), 1)
+        at = start + size
+    return starts
 
 
 def masks(machine: VectorMachine, count: int) -> np.ndarray:
     """[2, bytes]: the mask of the last of so many lanes' vectors, that of a whole vector."""
-    lanes = np.arange(machine.lanes) < np.array([[count % machine.lanes or machine.lanes], [machine.lanes]])
+    ends = np.array([[count % machine.lanes or machine.lanes], [machine.lanes]])
+    return _masks(machine, np.arange(machine.lanes) < ends)
+
+
+def pixel_masks(machine: VectorMachine, tile: DenseTile, filters: int) -> np.ndarray:
+    """[pixels of a vector, bytes], where lanes share a filter: the lanes of each pixel; of joined pixels
+    those of the first one, the first two, ..."""
+    lanes, pixels = np.arange(machine.lanes), np.arange(tile.split)[:, None]
+    if tile.joined:
+        return _masks(machine, lanes < (pixels + 1) * tile.joined)
+    first = pixels * (machine.lanes // tile.split)
+    return _masks(machine, (lanes >= first) & (lanes < first + filters))
+
+
+def _masks(machine: VectorMachine, lanes: np.ndarray) -> np.ndarray:
     if machine.mask_class == "vector":
         return (-lanes.astype(np.int32)).view(np.uint8)
     return np.packbits(lanes, axis=1, bitorder="little")

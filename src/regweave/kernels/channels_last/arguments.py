@@ -13,7 +13,8 @@ some results again, so every unit walks the same table of tiles.
     filters                 FilterEntry: what is done with each tile of pixels
     runs                    of each run of neighbouring elements that a pixel reads: bytes from the end of the
                             run before to its start (from the pixel's start for the first)
-    run_count, run_length   runs of a filter; elements of each
+    run_count, run_length   runs of a filter; steps of each: elements, or as many as lanes share a filter
+    run_tail                elements of a run behind its steps
     piece_runs              runs that are summed in one chain (in one piece of the sum)
     share_filters           filter entries of a share (not more)
     x_image, x_row, x_pixel bytes from image to image, row to row, pixel to pixel
@@ -43,6 +44,7 @@ _ADDRESSES = ("x", "y", "packed", "bands", "windows", "spans", "filters", "runs"
 _SIZES = (
     "run_count",
     "run_length",
+    "run_tail",
     "piece_runs",
     "filter_count",
     "shares",
@@ -112,8 +114,9 @@ class SpanEntry(ctypes.Structure):
 
 class FilterEntry(ctypes.Structure):
     """A tile of filters: how many vectors, bytes to its weights, its channels in x, its filters in y, and
-    the address of the mask of its last vector. Of products that are staged there is an entry for each; y is
-    then where they are staged, `result` the bytes to the filters in y, `done` 1 for the last product."""
+    the address of the mask of its last vector; where lanes share a filter, of the masks of a vector's pixels.
+    Of products that are staged there is an entry for each; y is then where they are staged, `result` the
+    bytes to the filters in y, `done` 1 for the last product."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64) for name in ("vectors", "weights", "x", "y", "mask", "result", "done")

@@ -11,14 +11,19 @@ Sums are made in pieces, as those of products of matrices are (`kernels/products
 
 from __future__ import annotations
 
+import numpy as np
+
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.channels_last.arguments import SpanEntry
+from regweave.kernels.channels_last.folding import FoldedRun, store_folded
 from regweave.kernels.channels_last.storing import ResultStore, activated
 from regweave.kernels.channels_last.tiles import DenseTile
 from regweave.kernels.channels_last.transformed import store_transformed
 from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
+#: Lanes of a filter -> what loads as many elements, again and again.
+_LOADS = {1: "broadcast", 2: "broadcast_2", 4: "broadcast_4", 8: "broadcast_8", 16: "load"}
 #: pixel -> (its pitch, scale): 3, 5 and 7 pixels have registers of their own.
 _PLACES = {1: (1, 1), 2: (1, 2), 3: (3, 1), 4: (1, 4), 5: (5, 1), 6: (3, 2), 7: (7, 1), 8: (1, 8)}
 
@@ -135,7 +140,10 @@ class DenseProducts:
     ) -> None:
         """The next `left` runs."""
         b, r = w.b, w.r
-        run, step = b.fresh_label("run"), b.fresh_label("step")
+        run, step, rest, first = b.fresh_label("run"), b.fresh_label("step"), b.fresh_label("rest"), None
+        if self.tile.tail:
+            first = b.mask("first")
+            b.emit("load_mask", first, _first_lanes(w, self.tile.split))
         b.label(run)
         for span in spans:
             b.emit("add", span, b.at(r.far))
@@ -143,15 +151,25 @@ class DenseProducts:
         b.emit("mov", r.steps, w.field("run_length"))
         b.emit("align", 32)
         b.label(step)
-        self._step(w, acc, spans, pitches)
-        for span in spans:
-            b.emit("add", span, 4)
-        products = 1 if self.tile.fused is None else self.tile.fused.products
-        b.emit("add", r.walk, products * self.vectors * w.geometry.vector_bytes)
-        b.emit("dec", r.steps)
-        b.emit("jump_nonzero", step)
+        self._step(w, acc, spans, pitches, None)
+        self._count_down(w, spans, self.tile.split, step)
+        if self.tile.tail:
+            b.emit("mov", r.steps, w.field("run_tail"))
+            b.label(rest)
+            self._step(w, acc, spans, pitches, first)
+            self._count_down(w, spans, 1, rest)
         b.emit("dec", r.left)
         b.emit("jump_nonzero", run)
+
+    def _count_down(self, w: Workspace, spans: list[Variable], elements: int, again: str) -> None:
+        """On to the next elements and their weights; to `again` until all steps are done."""
+        b = w.b
+        for span in spans:
+            b.emit("add", span, 4 * elements)
+        products = 1 if self.tile.fused is None else self.tile.fused.products
+        b.emit("add", w.r.walk, products * self.vectors * w.geometry.vector_bytes)
+        b.emit("dec", w.r.steps)
+        b.emit("jump_nonzero", again)
 
     def _step(
         self,
@@ -159,7 +177,9 @@ class DenseProducts:
         acc: dict[tuple[int, int], Variable],
         spans: list[Variable],
         pitches: dict[int, Variable],
+        first: Variable | None,
     ) -> None:
+        """A step; with the mask `first`, an element for the first of the lanes that share a filter."""
         b, t = w.b, self.tile.fused
         held = self.tile.holds_element(self.vectors, b.machine)
         weights = self._weights(w, 0)
@@ -170,7 +190,10 @@ class DenseProducts:
             element: Variable | Memory = place
             if held:
                 element = b.vector("element")
-                b.emit("broadcast", element, place)
+                if first is None:
+                    b.emit(_LOADS[self.tile.split], element, place)
+                else:
+                    b.emit("broadcast_masked", element, place, first)
             for v, weight in enumerate(weights):
                 b.emit("fma", acc[pixel, v], weight, element)
 
@@ -206,6 +229,9 @@ class DenseProducts:
 
     def _store(self, w: Workspace, acc: dict[tuple[int, int], Variable]) -> None:
         b, r, tile = w.b, w.r, self.tile
+        if tile.split > 1:
+            self._store_folded(w, list(acc.values()))
+            return
         results, memory = activated(w, tile.epilogue, acc)
         store = ResultStore(w, tile, memory)
         pitch, pixel = b.general("y_pitch"), 0
@@ -220,6 +246,23 @@ class DenseProducts:
                     place = b.at(r.out, v * w.geometry.vector_bytes)
                     store(place, results, (pixel, v), masked=tile.masked and v + 1 == self.vectors)
                 pixel += 1
+
+    def _store_folded(self, w: Workspace, results: list[Variable]) -> None:
+        """Results of which each vector holds several, span by span."""
+        b, r, tile = w.b, w.r, self.tile
+        runs = [FoldedRun(b.general(f"to_{span}"), pixels) for span, pixels in enumerate(tile.spans)]
+        for span, run in enumerate(runs):
+            b.emit("mov", run.to, w.slot("target"))
+            b.emit("add", run.to, b.at(r.near, _entry(span) + SpanEntry.y.offset))
+        store_folded(w, tile, results, runs)
+
+
+def _first_lanes(w: Workspace, split: int) -> Memory:
+    """The mask of the first of the lanes of each filter."""
+    lanes = np.arange(w.geometry.lanes) % split == 0
+    if w.b.machine.mask_class == "vector":
+        return w.b.data((-lanes.astype(np.int32)).tobytes())
+    return w.b.data(np.packbits(lanes, bitorder="little").tobytes())
 
 
 def _entry(number: int) -> int:

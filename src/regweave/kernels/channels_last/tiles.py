@@ -20,6 +20,10 @@ class DenseTile:
     `pieces`: sums are made in pieces. With a `transform` a span is a pixel with all its products, each with
     weights of its own, of one vector of filters; or, `staged`, products are made one after the other, go to
     memory, and come back for the way back.
+
+    `split` lanes share a filter, each with every so-many-th element of a run; `tail`: runs are no multiple of
+    that. What they hold is added up at the end (`folding`). `joined`: pixels, of so many filters, follow one
+    another in the result, and are stored together.
     """
 
     spans: tuple[int, ...]
@@ -31,8 +35,18 @@ class DenseTile:
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
     staged: bool = False
+    split: int = 1
+    tail: bool = False
+    joined: int = 0
 
     def __post_init__(self) -> None:
+        fits = not self.staged and self.masked and self.vectors == (1,)
+        if self.split not in SPLITS or (self.split > 1 and not fits):
+            raise InputError(
+                f"{self.split} lanes for a filter",
+                where="split",
+                expected=f"one of {SPLITS}; of several lanes one vector of filters, masks, and no stage",
+            )
         if not self.spans or not self.vectors or min(*self.spans, *self.vectors) < 1:
             raise InputError(f"{self} has an empty side", where="tile", expected="sizes of 1 or more")
         if max(self.spans) > MOST_PIXELS or len(self.spans) > MOST_SPANS:
@@ -70,14 +84,15 @@ class DenseTile:
         return len(self.spans) if self.fused is None else 1
 
     def holds_element(self, vectors: int, machine: AssemblyMachine) -> bool:
-        """Whether an element of the image is loaded once for several vectors of filters: these leave a
-        register."""
+        """Whether an element of the image, or a few, are loaded before they are multiplied: for several
+        vectors of filters that leave a register, or for lanes that share a filter."""
         registers = len(machine.register_class("vector").registers)
-        return vectors > 1 and self.pixels * vectors + vectors < registers
+        several = vectors > 1 and self.pixels * vectors + vectors < registers
+        return several or self.split > 1
 
     def fits(self, registers: int) -> bool:
         """Whether the results find room beside a vector of weights each."""
-        return self.pixels * max(self.vectors) + max(self.vectors) <= registers
+        return self.pixels * max(self.vectors) + max(self.vectors) + (self.split > 1) <= registers
 
 
 @frozen
@@ -133,6 +148,8 @@ class DepthTile:
         return tuple((r, k) for r, k in pairs if r * self.stride[axis] + k * self.dilation[axis] == at)
 
 
+#: Lanes that may share a filter.
+SPLITS = (1, 2, 4, 8, 16)
 #: Vector registers beside results and held weights of channels: an image vector, the next one.
 _WORKING = 2
 #: Pixels of a span (the addresses of so many are written with four pitches), spans of a tile.

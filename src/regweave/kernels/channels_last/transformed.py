@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from regweave.assembly.variables import Variable
 from regweave.kernels.channels_last.arguments import SpanEntry
+from regweave.kernels.channels_last.folding import FoldedRun, store_folded
 from regweave.kernels.channels_last.storing import ResultStore, activated
 from regweave.kernels.channels_last.strip import find_bounds
 from regweave.kernels.channels_last.tiles import DenseTile
@@ -184,6 +185,9 @@ def store_transformed(w: Workspace, tile: DenseTile, acc: dict[tuple[int, int], 
     for value in results.values():
         b.emit("add", value, value, b.at(r.walk))
     by_row = {key: results[key] for key in sorted(results)}
+    if tile.split > 1:
+        _store_rows(w, tile, list(by_row.values()))
+        return
     ordered, memory = activated(w, tile.epilogue, by_row)
     store = ResultStore(w, tile, memory)
     rows, pitch, here = b.general("rows"), b.general("y_pitch"), b.general("here")
@@ -203,6 +207,32 @@ def store_transformed(w: Workspace, tile: DenseTile, acc: dict[tuple[int, int], 
             if pixel:
                 b.emit("add", here, pitch)
             store(b.at(here), ordered, (row, pixel), masked=tile.masked)
+    b.label(done)
+
+
+def _store_rows(w: Workspace, tile: DenseTile, results: list[Variable]) -> None:
+    """Results of lanes that share a filter, row by row."""
+    b, r, t, pixels = w.b, w.r, tile.transform, len(tile.spans)
+    assert t is not None
+    rows, done, first, to = (
+        b.general("rows"),
+        b.fresh_label("rows_stored"),
+        b.general("first"),
+        b.general("to"),
+    )
+    b.emit("mov", rows, w.slot("height"))
+    b.emit("sub", rows, b.at(r.near, SpanEntry.row.offset))
+    b.emit("mov", first, w.slot("target"))
+    b.emit("add", first, b.at(r.near, SpanEntry.y.offset))
+
+    def begin(row: int) -> None:
+        if row:
+            b.emit("cmp", rows, row)
+            b.emit("jump_less_equal", done)
+            b.emit("add", first, w.slot("y_row"))
+        b.emit("mov", to, first)
+
+    store_folded(w, tile, results, [FoldedRun(to, pixels)] * t.outputs, begin)
     b.label(done)
 
 

@@ -90,6 +90,19 @@ def vector_table(wide: bool) -> tuple[Instruction, ...]:
             meanings.broadcast,
             "every lane = one element: of memory, lane 0 of a register, or a general register's low 32 bits",
         ),
+        *(
+            Instruction(
+                name,
+                (Pattern(f"d:v from:{letter}", f"{mnemonic} %=0, %1", latency=7, throughput=0.5),),
+                None,
+                f"{count} elements of memory, again and again",
+            )
+            for name, letter, mnemonic, count in (
+                ("broadcast_2", "q", "vbroadcastsd", 2),
+                ("broadcast_4", "d", "vbroadcastf32x4" if wide else "vbroadcastf128", 4),
+                ("broadcast_8", "h", "vbroadcastf64x4" if wide else "vmovups", 8),
+            )
+        ),
         Instruction(
             "zero", (Pattern("d:v", "vxorps %=0:x, %=0:x, %=0:x", latency=0),), meanings.zero, "d = 0"
         ),
@@ -150,6 +163,12 @@ def _wide_only() -> tuple[Instruction, ...]:
             (Pattern("d:v from:m lanes:k", "vmovups %=0{%2}{z}, %1", latency=7),),
             meanings.load_masked,
             "d = memory in the mask's lanes, 0 in the others; nothing is read there",
+        ),
+        Instruction(
+            "broadcast_masked",
+            (Pattern("d:v from:s lanes:k", "vbroadcastss %=0{%2}{z}, %1", latency=7),),
+            None,
+            "one element of memory in the mask's lanes, 0 in the others",
         ),
         Instruction(
             "store_masked",
@@ -246,6 +265,12 @@ def _narrow_only() -> tuple[Instruction, ...]:
             (Pattern("d:v from:m lanes:v", "vmaskmovps %=0, %2, %1", latency=8),),
             meanings.load_masked,
             "d = memory in the mask's lanes, 0 in the others; nothing is read there",
+        ),
+        Instruction(
+            "broadcast_masked",
+            (Pattern("d:v from:s lanes:v", ("vbroadcastss %=0, %1", "vandps %=0, %+0, %2"), latency=8),),
+            None,
+            "one element of memory in the mask's lanes, 0 in the others",
         ),
         Instruction(
             "store_masked",
