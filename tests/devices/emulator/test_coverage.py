@@ -5,7 +5,7 @@ import re
 import pytest
 from gcn_samples import samples
 
-from regweave.devices.emulator.calls import prepare
+from regweave.devices.emulator.instructions.preparing import prepare
 from regweave.devices.emulator.program import Program, read_steps
 from regweave.errors import UnsupportedError
 from regweave.machines.amd.assembly import TARGETS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regweave.assembly.amd.text import parse_kernel
 from regweave.devices.emulator import read_kernel, run
-from regweave.devices.emulator.lanes import moves, swizzle
+from regweave.devices.emulator.instructions.lanes import moves, swizzle
 from regweave.devices.emulator.program import read_steps
 from regweave.errors import AssemblyError
 from regweave.machines.amd.assembly import GFX90A, GFX906

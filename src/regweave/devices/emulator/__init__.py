@@ -1,4 +1,9 @@
-"""An emulator of AMD's GCN and CDNA processors: runs kernels without such a device, finds their faults."""
+"""An emulator of AMD's GCN and CDNA processors: runs kernels without such a device, finds their faults.
+
+A kernel becomes a `program` (or is read from a compiler's text: `compiled`); `instructions` make a function
+of each of its steps; `running` calls these on all waves that stand at the same step, whose registers and
+memories are `state`. `calls` does it all; `trials` runs lane-level programs that way.
+"""
 
 from typing import TYPE_CHECKING
 

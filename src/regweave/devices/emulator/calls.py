@@ -16,21 +16,12 @@ from typing import Any
 import numpy as np
 
 from regweave.assembly.amd import FinishedKernel
-from regweave.devices.emulator.atomics import prepare_atomic
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.control import prepare_wait
-from regweave.devices.emulator.direct import goes_to_lds, prepare_direct
-from regweave.devices.emulator.loading import CACHES, prepare_buffer, prepare_global, prepare_scalar_load
-from regweave.devices.emulator.matrices import prepare_matrix
-from regweave.devices.emulator.memory import Memory
-from regweave.devices.emulator.program import Hidden, Program, Step, read_kernel
-from regweave.devices.emulator.registers import LANES
-from regweave.devices.emulator.running import Action, Batch
-from regweave.devices.emulator.sharing import EXCHANGES, prepare_exchange, prepare_shared, smallest_access
-from regweave.devices.emulator.stores import guarded
-from regweave.devices.emulator.vector import prepare_arithmetic
+from regweave.devices.emulator.instructions.lds_accesses import smallest_access
+from regweave.devices.emulator.instructions.preparing import prepare
+from regweave.devices.emulator.program import Hidden, Program, read_kernel
+from regweave.devices.emulator.running import Batch, Launch
+from regweave.devices.emulator.state.memory import Memory
 from regweave.devices.launch import check_arguments, check_grid, check_workgroup
-from regweave.machines.amd.assembly.meanings.memory import all_accesses
 from regweave.values import frozen
 
 #: Waves that run together at most: more would leave the processor's caches.
@@ -83,40 +74,42 @@ def run(
         words[place] = value
     for entry in program.hidden:
         words |= _fill(entry, extents, threads)
-    packed = np.zeros(max(program.argument_bytes, 8), np.uint8)
-    written = np.zeros(packed.size, bool)
-    for place, value in words.items():
-        packed[place : place + len(value)] = np.frombuffer(value, np.uint8)
-        written[place : place + len(value)] = True
-    start = memory.place("the arguments", packed, written=written, constant=True)
+    launch = Launch(
+        program,
+        [prepare(program, step) for step in program.steps],
+        memory,
+        threads,
+        _place_arguments(memory, words, program.argument_bytes),
+        smallest_access(program),
+        strict_buffers,
+        strict_registers,
+        budget,
+    )
     memory.open()
-    actions = [prepare(program, step) for step in program.steps]
-    per_group = -(-math.prod(threads) // LANES)
-    together = max(1, _WAVES // per_group)
+    together = max(1, _WAVES // launch.waves_per_group)
     across, down, deep = (range(n) for n in extents)
     groups = ((i, j, k) for k in deep for j in down for i in across)
     steps = 0
     try:
         with np.errstate(all="ignore"):
             while own := list(itertools.islice(groups, together)):
-                batch = Batch(
-                    program,
-                    actions,
-                    memory,
-                    threads,
-                    own,
-                    start,
-                    unit=smallest_access(program),
-                    strict_buffers=strict_buffers,
-                    strict_registers=strict_registers,
-                    budget=budget,
-                )
+                batch = Batch(launch, own)
                 batch.run()
                 steps += batch.steps
     finally:
         known = memory.take_back()
     left = {name: int((~written).sum()) for name, written in known.items()}
-    return Run(steps, math.prod(extents) * per_group, left)
+    return Run(steps, math.prod(extents) * launch.waves_per_group, left)
+
+
+def _place_arguments(memory: Memory, words: Mapping[int, bytes], size: int) -> int:
+    """The address of the kernel's arguments, of which `words` are known, by their places."""
+    packed = np.zeros(max(size, 8), np.uint8)
+    written = np.zeros(packed.size, bool)
+    for place, value in words.items():
+        packed[place : place + len(value)] = np.frombuffer(value, np.uint8)
+        written[place : place + len(value)] = True
+    return memory.place("the arguments", packed, written=written, constant=True)
 
 
 def _fill(entry: Hidden, grid: Sequence[int], threads: Sequence[int]) -> dict[int, bytes]:
@@ -126,36 +119,3 @@ def _fill(entry: Hidden, grid: Sequence[int], threads: Sequence[int]) -> dict[in
     if word not in values or axis not in ("x", "y", "z"):
         return {}
     return {entry.place: values[word]["xyz".find(axis)].to_bytes(entry.size, "little")}
-
-
-def prepare(program: Program, step: Step) -> Action | None:
-    """What a step does to a cohort; None for those that decide where it goes on."""
-    unit, name = step.instruction.unit, step.name
-    if name == "s_waitcnt":
-        return prepare_wait(step)
-    if unit == "control":
-        return _nothing if name == "s_nop" else None
-    if name in CACHES:
-        return _nothing
-    if goes_to_lds(step):
-        return prepare_direct(program, step)
-    if name in EXCHANGES:
-        return prepare_exchange(program, step)
-    if unit == "matrix":
-        return prepare_matrix(program, step)
-    if unit == "scalar_memory":
-        return prepare_scalar_load(program, step)
-    access = all_accesses().get(name)
-    if access is not None and access.kind == "atomic":
-        return prepare_atomic(program, step)
-    memories = {
-        "shared": prepare_shared,
-        "buffer": prepare_buffer,
-        "global": prepare_global,
-        "flat": prepare_global,
-    }
-    return guarded(program, step, memories.get(unit, prepare_arithmetic)(program, step))
-
-
-def _nothing(c: Cohort) -> None:
-    pass

@@ -7,65 +7,80 @@ waves of its workgroup that have not ended stand at it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.control import require_quiet, taken
-from regweave.devices.emulator.lds import Lds
-from regweave.devices.emulator.memory import Memory
+from regweave.devices.emulator.instructions.control import require_quiet, taken
+from regweave.devices.emulator.instructions.preparing import Action
 from regweave.devices.emulator.program import Program
-from regweave.devices.emulator.registers import LANES, PLACES, Registers
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.lds import Lds
+from regweave.devices.emulator.state.memory import Memory
+from regweave.devices.emulator.state.registers import LANES, PLACES, Registers
 from regweave.errors import KernelError
 
-Action = Callable[[Cohort], None]
 #: What registers hold that were never written, where that is no fault: nothing that looks right.
 _RUBBISH = 0xFEEDF00D
 
 
-class Batch:
-    """Workgroups that run together. `groups` are their numbers (x, y, z); `budget` how many steps may be
-    taken in all; `steps` how many were."""
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """What all batches of a run share.
 
-    def __init__(
-        self,
-        program: Program,
-        actions: Sequence[Action | None],
-        memory: Memory,
-        workgroup: tuple[int, int, int],
-        groups: Sequence[tuple[int, int, int]],
-        arguments: int,
-        *,
-        unit: int,
-        strict_buffers: bool,
-        strict_registers: bool,
-        budget: int,
-    ) -> None:
-        x, y, z = self.workgroup = workgroup
-        self.threads = x * y * z
-        self.per_group = -(-self.threads // LANES)
-        self.program, self.actions, self.memory, self.groups = program, actions, memory, groups
-        self.strict_buffers, self.budget, self.steps = strict_buffers, budget, 0
+    `actions` are what the steps do, `arguments` is the address of the kernel's arguments, `unit` the bytes of
+    the smallest access to LDS, `budget` how many steps a batch may take.
+    """
+
+    program: Program
+    actions: Sequence[Action | None]
+    memory: Memory
+    workgroup: tuple[int, int, int]
+    arguments: int
+    unit: int
+    strict_buffers: bool
+    strict_registers: bool
+    budget: int
+
+    @property
+    def threads(self) -> int:
+        """Work-items of a workgroup."""
+        return math.prod(self.workgroup)
+
+    @property
+    def waves_per_group(self) -> int:
+        """Waves of a workgroup; lanes of the last may lie beyond the work-items."""
+        return -(-self.threads // LANES)
+
+
+class Batch:
+    """Workgroups that run together. `groups` are their numbers (x, y, z), `steps` how many were taken."""
+
+    def __init__(self, launch: Launch, groups: Sequence[tuple[int, int, int]]) -> None:
+        self.launch, self.groups, self.steps = launch, groups, 0
+        self.program, self.memory = launch.program, launch.memory
+        self.per_group = launch.waves_per_group
         waves = len(groups) * self.per_group
         self.group_of = np.repeat(np.arange(len(groups)), self.per_group)
         self.wave_of = np.tile(np.arange(self.per_group), len(groups)).astype(np.int16)
-        self.registers = Registers.of(program, waves)
-        self.lds = Lds(len(groups), program.lds_bytes, unit)
+        self.registers = Registers.of(self.program, waves)
+        self.lds = Lds(len(groups), self.program.lds_bytes, launch.unit)
         self.active = np.ones(waves, bool)
         self.waiting = np.full(waves, -1)
-        if not strict_registers:
+        if not launch.strict_registers:
             self.registers.fill(_RUBBISH)
-        self._start(arguments)
+        self._start()
 
     def place(self, wave: int) -> tuple[tuple[int, int, int], int]:
         """A wave's workgroup and its number there."""
         return self.groups[self.group_of[wave]], int(self.wave_of[wave])
 
-    def _start(self, arguments: int) -> None:
+    def _start(self) -> None:
         """What the processor puts into registers: the arguments' address, the workgroup's numbers, the
         work-items'; lanes beyond the last work-item are off."""
-        registers, (x, y, _) = self.registers, self.workgroup
+        registers, arguments, (x, y, _) = self.registers, self.launch.arguments, self.launch.workgroup
         numbers = np.array(self.groups)[self.group_of].T
         for word, at in self.program.starts:
             values = {at: numbers["xyz".find(word[-1])]}
@@ -87,7 +102,7 @@ class Batch:
             registers.values[at] = value
             registers.known[at] = True
             registers.whole[at] = True
-        on = np.packbits(item < self.threads, axis=-1, bitorder="little").view("<u4")
+        on = np.packbits(item < self.launch.threads, axis=-1, bitorder="little").view("<u4")
         for half in range(2):
             registers.scalars[PLACES["exec_lo"] + half] = on[:, half]
             registers.scalars_known[PLACES["exec_lo"] + half] = True
@@ -103,20 +118,20 @@ class Batch:
                 cohorts = [c for c in cohorts if c.pc != first.pc]
                 numbers = np.sort(np.concatenate([c.numbers for c in (first, *same)]))
                 first = Cohort(self, numbers, first.pc)
-            cohorts += self._go(first, cohorts[0].pc if cohorts else len(self.actions))
+            cohorts += self._go(first, cohorts[0].pc if cohorts else len(self.launch.actions))
             if not cohorts:
                 cohorts = self._release()
 
     def _go(self, c: Cohort, stop: int) -> list[Cohort]:
         """Run a cohort until its way parts, or it comes to where another one stands."""
-        steps, actions = self.program.steps, self.actions
+        steps, actions, budget = self.program.steps, self.launch.actions, self.launch.budget
         while True:
             if c.pc >= len(steps):
                 c.fault("is the last line, and the kernel does not end there", fix="end it with s_endpgm")
             step = c.step = steps[c.pc]
             action = actions[c.pc]
             self.steps += 1
-            if self.steps > self.budget:
+            if self.steps > budget:
                 self._exhausted(c)
             if action is not None:
                 action(c)
@@ -186,7 +201,7 @@ class Batch:
     def _exhausted(self, c: Cohort) -> None:
         group, wave = self.place(int(c.numbers[0]))
         raise KernelError(
-            f"the kernel takes more than {self.budget} steps; wave {wave} of workgroup {group} is at "
+            f"the kernel takes more than {self.launch.budget} steps; wave {wave} of workgroup {group} is at "
             f"{c.step}",
             where=f"{self.program.name}, line {c.step.at}",
             fix="look for a loop that does not end, or give a larger budget",

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.addresses import Buffer, global_address, offset_of
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.loading import access_of, extend
+from regweave.devices.emulator.instructions.addresses import Buffer, global_address, offset_of
+from regweave.devices.emulator.instructions.global_memory import access_of, extend
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import LANES, PLACES, VECTOR_MEMORY
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import LANES, PLACES, VECTOR_MEMORY
 
 Array = Any
 

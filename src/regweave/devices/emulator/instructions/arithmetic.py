@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from regweave.assembly.amd.lines import Operand
-from regweave.devices.emulator import eighths
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.indexed import prepare_mode, prepare_movrel
-from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import LANES, PLACES
-from regweave.devices.emulator.results import make_implied, make_result
-from regweave.devices.emulator.sources import (
+from regweave.devices.emulator.instructions import fp8
+from regweave.devices.emulator.instructions.indexing import prepare_mode, prepare_movrel
+from regweave.devices.emulator.instructions.results import make_implied, make_result
+from regweave.devices.emulator.instructions.sources import (
     Source,
     dpp_lanes,
     make_mask,
@@ -26,6 +23,9 @@ from regweave.devices.emulator.sources import (
     scalar_value,
     vector_places,
 )
+from regweave.devices.emulator.program import Program, Step
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import LANES, PLACES
 from regweave.errors import UnsupportedError
 from regweave.machines.amd.assembly.meanings import all_meanings
 
@@ -45,7 +45,7 @@ def prepare_arithmetic(program: Program, step: Step) -> Action:
     special = _SPECIAL.get(step.name)
     if special is not None:
         return special(program, step)
-    entry = all_meanings().get(step.name) or eighths.MEANINGS.get(step.name)
+    entry = all_meanings().get(step.name) or fp8.MEANINGS.get(step.name)
     unknown = [word for word in step.modifiers if word not in _UNDERSTOOD]
     if entry is None or unknown:
         why = f"with {unknown[0]!r} " if unknown else ""

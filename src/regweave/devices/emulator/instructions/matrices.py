@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.instructions.sources import number_bits, vector_places
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import LANES
-from regweave.devices.emulator.sources import number_bits, vector_places
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import LANES
 from regweave.errors import UnsupportedError
 from regweave.layouts import Layout, element_type
 from regweave.machines.amd.generations import MACHINES

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from regweave.assembly.amd.waits import written_wait
-from regweave.devices.emulator.cohort import Cohort
 from regweave.devices.emulator.program import Step
-from regweave.devices.emulator.registers import FLAT, LDS, PLACES, SCALAR_MEMORY, VECTOR_MEMORY
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import FLAT, LDS, PLACES, SCALAR_MEMORY, VECTOR_MEMORY
 
 Action = Callable[[Cohort], None]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator import lanes as patterns
-from regweave.devices.emulator.addresses import offset_of
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.loading import access_of, given, receive
+from regweave.devices.emulator.instructions import lanes as patterns
+from regweave.devices.emulator.instructions.addresses import offset_of
+from regweave.devices.emulator.instructions.global_memory import access_of, given, receive
+from regweave.devices.emulator.instructions.sources import vector_places
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import LANES, LDS
-from regweave.devices.emulator.sources import vector_places
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import LANES, LDS
 from regweave.errors import UnsupportedError
 from regweave.machines.amd.assembly.meanings.memory import Access, all_accesses
 

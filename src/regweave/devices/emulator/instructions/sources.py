@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from regweave.assembly.amd.lines import Operand
-from regweave.devices.emulator import lanes
-from regweave.devices.emulator.cohort import Cohort, lanes_of
+from regweave.devices.emulator.instructions import lanes
+from regweave.devices.emulator.instructions.index_mode import read_relative
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import PLACES
-from regweave.devices.emulator.relative import read_relative
+from regweave.devices.emulator.state.cohort import Cohort, lanes_of
+from regweave.devices.emulator.state.registers import PLACES
 from regweave.errors import UnsupportedError
 
 Array = Any

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.registers import VECTOR_MEMORY
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import VECTOR_MEMORY
 
 Array = Any
 _NOBODY, _SEVERAL = -1, -2

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.addresses import (
+from regweave.devices.emulator.instructions.addresses import (
     Buffer,
     global_address,
     scalar_address,
     scalar_pair,
 )
-from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.instructions.sources import scalar_places, scalar_value, vector_places
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import FLAT, SCALAR_MEMORY, VECTOR_MEMORY
-from regweave.devices.emulator.sources import scalar_places, scalar_value, vector_places
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import FLAT, SCALAR_MEMORY, VECTOR_MEMORY
 from regweave.errors import UnsupportedError
 from regweave.machines.amd.assembly.meanings.memory import Access, all_accesses
 
@@ -114,7 +114,7 @@ def prepare_buffer(program: Program, step: Step) -> Action:
         for k, number in enumerate(numbers):
             addresses, inside = buffer.find(c, access.size * (k + 1))
             lanes = c.lanes & inside
-            if c.batch.strict_buffers and (c.lanes & ~inside).any():
+            if c.batch.launch.strict_buffers and (c.lanes & ~inside).any():
                 c.fault("reaches beyond its buffer", c.lanes & ~inside)
             found.append((number, addresses + np.uint64(access.size * k), lanes))
         return found

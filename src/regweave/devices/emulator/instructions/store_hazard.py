@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from regweave.devices.emulator.cohort import Cohort
 from regweave.devices.emulator.program import Program, Step
+from regweave.devices.emulator.state.cohort import Cohort
 
 Action = Callable[[Cohort], None]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import LANES, PLACES, Registers
+from regweave.devices.emulator.state.registers import LANES, PLACES, Registers
 from regweave.errors import KernelError
 
 Array = Any

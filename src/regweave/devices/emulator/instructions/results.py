@@ -11,11 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort, bits_of_lanes
+from regweave.devices.emulator.instructions.index_mode import write_relative
+from regweave.devices.emulator.instructions.sources import (
+    DTYPES,
+    bits_in,
+    scalar_places,
+    selection,
+    vector_places,
+)
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import PLACES
-from regweave.devices.emulator.relative import write_relative
-from regweave.devices.emulator.sources import DTYPES, bits_in, scalar_places, selection, vector_places
+from regweave.devices.emulator.state.cohort import Cohort, bits_of_lanes
+from regweave.devices.emulator.state.registers import PLACES
 
 Array = Any
 Result = Callable[[Cohort, Array, Array | None], None]

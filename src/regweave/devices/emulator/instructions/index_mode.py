@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort
-from regweave.devices.emulator.registers import PLACES
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import PLACES
 
 Array = Any
 

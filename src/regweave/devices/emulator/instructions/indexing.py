@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.instructions.index_mode import parts
+from regweave.devices.emulator.instructions.sources import scalar_places, scalar_value
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.registers import PLACES
-from regweave.devices.emulator.relative import parts
-from regweave.devices.emulator.sources import scalar_places, scalar_value
+from regweave.devices.emulator.state.cohort import Cohort
+from regweave.devices.emulator.state.registers import PLACES
 
 Array = Any
 Action = Callable[[Cohort], None]

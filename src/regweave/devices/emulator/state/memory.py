@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.cohort import Cohort
+from regweave.devices.emulator.state.cohort import Cohort
 
 Array = Any
 #: Where memory begins: no 32-bit number is an address.
