@@ -39,7 +39,7 @@ def sessions(proto: onnx.ModelProto, threads: int = 1, dims=DIMS, block: bool = 
     natives = Natives(detect(), threads, block_size())
     with Workshop() as shop:
         apart = build(model, [*chains, *find_pieces(model, chains)], natives, shop, block=block)
-        whole = joined(model, apart)
+        whole = joined(model, apart, natives)
         return apart.open(shop, threads), whole.open(shop, threads), whole
 
 
@@ -85,7 +85,8 @@ def test_rows_are_joined_from_input_to_output(perceptron, run):
     model = read_model(perceptron, dims)
     pieces = [piece for piece in find_pieces(model) if piece.kind == "single"]
     with Workshop() as shop:
-        built = joined(model, build(model, pieces, Natives(detect(), 1, block_size()), shop))
+        natives = Natives(detect(), 1, block_size())
+        built = joined(model, build(model, pieces, natives, shop), natives)
         session = built.open(shop, 1)
     assert [node.op_type for node in built.proto.graph.node] == ["Joined0"]
     for shape in ((2, 7, 64), (1, 1, 64), (3, 50, 64)):

@@ -68,7 +68,7 @@ def check(seed: int, machine, run) -> int:
     with Workshop() as shop:
         built = build(model, pieces, natives, shop)
         session = built.open(shop, natives.threads)
-        whole = joined(model, built).open(shop, natives.threads)
+        whole = joined(model, built, natives).open(shop, natives.threads)
     for shape in ((2, width, 9, 10), (1, width, 1, 1), (3, width, 13, 5)):
         x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
         apart = session.run(None, {"x": x})

@@ -36,6 +36,8 @@ from regweave.engine.enlarged import Enlarged, fold_enlargements
 from regweave.engine.joining import Joined, join
 from regweave.engine.natives import PLACES, Native, Natives
 from regweave.engine.optimiser import Workshop
+from regweave.engine.reordering import reorder_operator
+from regweave.engine.stand_ins import TO_BLOCKS, TO_PLANES, with_stand_ins
 from regweave.graphs import Model, Piece, replace_pieces
 from regweave.kernels.arguments import arguments_type
 
@@ -95,8 +97,20 @@ def build(
     return Build(optimised, made, by_name, {runs[name].name: found for name, found in small.items()})
 
 
-def joined(model: Model, made: Build) -> Build:
-    """What was built, with native operators that nothing foreign separates as one."""
+def joined(model: Model, made: Build, natives: Natives) -> Build:
+    """What was built, with native operators that nothing foreign separates as one, and native ones in the
+    place of onnxruntime's where there are such."""
+
+    def channels(tensor: str) -> int | None:
+        shape = model.symbols.get(tensor)
+        count = shape[1] if shape is not None and len(shape) == RANK else None
+        return count if isinstance(count, int) else None
+
+    proto = made.proto
+    if natives.block == natives.machine.lanes:
+        proto = with_stand_ins(proto, channels, natives.block)
+    new = {node.op_type for node in proto.graph.node if node.domain == DOMAIN} - made.natives.keys()
+    there = {**made.natives, **{name: _native(name, made.pieces, natives, None) for name in sorted(new)}}
     sizes = {tensor.name: len(tensor.dims) for tensor in made.proto.graph.initializer}
 
     def rank(tensor: str) -> int | None:
@@ -105,8 +119,8 @@ def joined(model: Model, made: Build) -> Build:
         shape = model.symbols.get(tensor)
         return sizes.get(tensor) if shape is None else len(shape)
 
-    proto, found = join(made.proto, {name: native.operator for name, native in made.natives.items()}, rank)
-    return replace(made, proto=proto, joined=found)
+    proto, found = join(proto, {name: native.operator for name, native in there.items()}, rank)
+    return replace(made, proto=proto, natives=there, joined=found)
 
 
 def facts_of(
@@ -133,6 +147,10 @@ def _native(name: str, pieces: Mapping[str, Piece], natives: Natives, enlarged: 
         return natives.join(tuple(map(int, name.removeprefix(JOIN).split("x"))), name)
     if name.startswith(GATE):
         return natives.gate(int(name.removeprefix(GATE)), name)
+    for stem in (TO_BLOCKS, TO_PLANES):
+        if name.startswith(stem):
+            count, to_blocks = int(name.removeprefix(stem)), stem == TO_BLOCKS
+            return Native(*reorder_operator(name, count, natives.machine, natives.threads, to_blocks))
     if name.startswith(MEAN):
         return natives.mean(int(name.removeprefix(MEAN)), name)
     piece, blocked = pieces[name.removesuffix(BLOCKED)], name.endswith(BLOCKED)
