@@ -1,7 +1,7 @@
 """Vector entries (32-bit floats unless said otherwise), for AVX-512 and AVX2+FMA under the same names.
 
-Only three things differ between the two: the width, how lanes are masked (a k register, or a vector whose
-lanes are all ones or zeros), and whether one element in memory can be repeated to all lanes inside an
+Only three things differ between the two: the width, how lanes are masked (entries of that kind stand in
+`avx512_entries` and `avx2_entries`), and whether one element in memory can be repeated to all lanes inside an
 instruction. On AVX2 a repeated operand costs a scratch register and a `vbroadcastss`.
 """
 
@@ -12,6 +12,8 @@ from typing import Any
 
 from regweave.machines.instructions import Instruction, Pattern
 from regweave.machines.x86 import meanings
+from regweave.machines.x86.avx2_entries import AVX2_ENTRIES
+from regweave.machines.x86.avx512_entries import AVX512_ENTRIES
 
 
 def _meaning(name: str) -> Callable[..., Any]:
@@ -151,197 +153,5 @@ def vector_table(wide: bool) -> tuple[Instruction, ...]:
         compare("compare_less_equal", 18, "lanes where a <= b (false where unordered)"),
         compare("compare_equal", 0, "lanes where a == b (false where unordered)"),
         compare("compare_unordered", 3, "lanes where a or b is NaN"),
-        *(_wide_only() if wide else _narrow_only()),
-    )
-
-
-def _wide_only() -> tuple[Instruction, ...]:
-    """Masks in k registers; a hardware scale by a power of two."""
-    return (
-        Instruction(
-            "load_masked",
-            (Pattern("d:v from:m lanes:k", "vmovups %=0{%2}{z}, %1", latency=7),),
-            meanings.load_masked,
-            "d = memory in the mask's lanes, 0 in the others; nothing is read there",
-        ),
-        Instruction(
-            "broadcast_masked",
-            (Pattern("d:v from:s lanes:k", "vbroadcastss %=0{%2}{z}, %1", latency=7),),
-            None,
-            "one element of memory in the mask's lanes, 0 in the others",
-        ),
-        Instruction(
-            "store_masked",
-            (Pattern("to:m a:v lanes:k", "vmovups %0{%2}, %1"),),
-            meanings.store_masked,
-            "memory = a in the mask's lanes; nothing is written in the others",
-        ),
-        Instruction(
-            "select",
-            (Pattern("d:v lanes:k x:v y:v", "vblendmps %=0{%1}, %3, %2", latency=1),),
-            meanings.select,
-            "d = x in the mask's lanes, y in the others",
-        ),
-        Instruction(
-            "select_less",
-            (
-                Pattern(
-                    "d:v a:v b:v|m|b x:v y:v ~t:k", ("vcmpps %=5, %1, %2, 17", "vblendmps %=0{%5}, %4, %3")
-                ),
-            ),
-            meanings.select_less,
-            "d = x where a < b, y elsewhere (also where unordered)",
-        ),
-        Instruction(
-            "power_of_two_scale",
-            (Pattern("d:v a:v n:v", "vscalefps %=0, %1, %2", latency=4),),
-            meanings.power_of_two_scale,
-            "d = a * 2^n for an integral n, |n| <= 252",
-        ),
-        Instruction(
-            "fraction",
-            (Pattern("d:v a:v", "vreduceps %=0, %1, 9", latency=4),),
-            meanings.fraction,
-            "d = a - floor(a), 0 for an infinite a",
-        ),
-        Instruction(
-            "mask_from_count",
-            (
-                Pattern(
-                    "d:k n:r ~c:r ~m:r",
-                    (
-                        "mov %=2:d, 16",
-                        "cmp %1, %2",
-                        "cmovb %+2, %1",
-                        "mov %=3:d, -1",
-                        "bzhi %+3:d, %+3:d, %2:d",
-                        "kmovw %=0, %3:d",
-                    ),
-                    flags="lost",
-                ),
-            ),
-            meanings.mask_from_count,
-            "lanes below n, for 0 <= n < 2^31",
-        ),
-        Instruction(
-            "load_half",
-            (Pattern("d:v from:h", "vmovups %=0:y, %1", latency=7, throughput=0.5),),
-            None,
-            "lower half of d = memory, upper half 0",
-        ),
-        Instruction(
-            "broadcast_half",
-            (Pattern("d:v from:s", "vbroadcastss %=0:y, %1", latency=7, throughput=0.5),),
-            None,
-            "every lane of the lower half = one element of memory, upper half 0",
-        ),
-        Instruction(
-            "fma_half",
-            (Pattern("d:v a:v b:v", "vfmadd231ps %+0:y, %1:y, %2:y", latency=4, throughput=0.5),),
-            None,
-            "lower half of d = a * b + d, one rounding; upper half 0",
-        ),
-        Instruction(
-            "load_mask",
-            (Pattern("d:k from:w", "kmovw %=0, %1", latency=8),),
-            None,
-            "d = the mask in memory: one bit per lane",
-        ),
-        Instruction("mask_all", (Pattern("d:k", "kxnorw %=0, %=0, %=0"),), meanings.mask_all, "all lanes"),
-        Instruction(
-            "mask_and", (Pattern("d:k a:k b:k", "kandw %=0, %1, %2"),), meanings.mask_and, "lanes in both"
-        ),
-        Instruction(
-            "mask_or", (Pattern("d:k a:k b:k", "korw %=0, %1, %2"),), meanings.mask_or, "lanes in either"
-        ),
-    )
-
-
-def _narrow_only() -> tuple[Instruction, ...]:
-    """Masks in vectors of all ones or zeros; the scale by a power of two in two integer-made factors."""
-    return (
-        Instruction(
-            "load_masked",
-            (Pattern("d:v from:m lanes:v", "vmaskmovps %=0, %2, %1", latency=8),),
-            meanings.load_masked,
-            "d = memory in the mask's lanes, 0 in the others; nothing is read there",
-        ),
-        Instruction(
-            "broadcast_masked",
-            (Pattern("d:v from:s lanes:v", ("vbroadcastss %=0, %1", "vandps %=0, %+0, %2"), latency=8),),
-            None,
-            "one element of memory in the mask's lanes, 0 in the others",
-        ),
-        Instruction(
-            "store_masked",
-            (Pattern("to:m a:v lanes:v", "vmaskmovps %0, %2, %1"),),
-            meanings.store_masked,
-            "memory = a in the mask's lanes; nothing is written in the others",
-        ),
-        Instruction(
-            "select",
-            (Pattern("d:v lanes:v x:v y:v", "vblendvps %=0, %3, %2, %1", latency=3),),
-            meanings.select,
-            "d = x in the mask's lanes, y in the others",
-        ),
-        Instruction(
-            "select_less",
-            (
-                Pattern(
-                    "d:v a:v b:v|m x:v y:v ~t:v", ("vcmpps %=5, %1, %2, 17", "vblendvps %=0, %4, %3, %5")
-                ),
-                Pattern(
-                    "d:v a:v b:b x:v y:v ~t:v",
-                    ("vbroadcastss %=5, %2", "vcmpps %+5, %1, %+5, 17", "vblendvps %=0, %4, %3, %5"),
-                ),
-            ),
-            meanings.select_less,
-            "d = x where a < b, y elsewhere (also where unordered)",
-        ),
-        Instruction(
-            "power_of_two_scale",
-            (
-                Pattern(
-                    "d:v a:v n:v ~i:v ~h:v",
-                    (
-                        "vcvtps2dq %=3, %2",
-                        "vpsrad %=4, %3, 1",
-                        "vpsubd %+3, %+3, %4",
-                        "vpaddd %+4, %+4, %#0000007f",
-                        "vpslld %+4, %+4, 23",
-                        "vmulps %+4, %1, %+4",
-                        "vpaddd %+3, %+3, %#0000007f",
-                        "vpslld %+3, %+3, 23",
-                        "vmulps %=0, %4, %3",
-                    ),
-                    latency=14,
-                ),
-            ),
-            meanings.power_of_two_scale,
-            "d = a * 2^n for an integral n, |n| <= 252",
-        ),
-        Instruction(
-            "mask_from_count",
-            (
-                Pattern(
-                    "d:v n:r",
-                    ("vmovd %=0:x, %1:d", "vpbroadcastd %=0, %+0:x", "vpcmpgtd %=0, %+0, %#iota"),
-                ),
-            ),
-            meanings.mask_from_count,
-            "lanes below n, for 0 <= n < 2^31",
-        ),
-        Instruction(
-            "load_mask",
-            (Pattern("d:v from:m", "vmovups %=0, %1", latency=7),),
-            None,
-            "d = the mask in memory: one word per lane, all ones or zeros",
-        ),
-        Instruction("mask_all", (Pattern("d:v", "vpcmpeqd %=0, %=0, %=0"),), meanings.mask_all, "all lanes"),
-        Instruction(
-            "mask_and", (Pattern("d:v a:v b:v", "vandps %=0, %1, %2"),), meanings.mask_and, "lanes in both"
-        ),
-        Instruction(
-            "mask_or", (Pattern("d:v a:v b:v", "vorps %=0, %1, %2"),), meanings.mask_or, "lanes in either"
-        ),
+        *(AVX512_ENTRIES if wide else AVX2_ENTRIES),
     )
