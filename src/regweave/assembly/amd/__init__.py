@@ -7,7 +7,7 @@ from regweave.lazy import lazy_names
 if TYPE_CHECKING:
     from regweave.assembly.amd.finished import FinishedKernel
     from regweave.assembly.amd.kernel import Kernel
-    from regweave.assembly.amd.recording import Part
+    from regweave.assembly.amd.operand_lookup import Part
     from regweave.assembly.amd.text import parse_kernel
 
 __all__ = ["FinishedKernel", "Kernel", "Part", "parse_kernel"]
@@ -16,6 +16,6 @@ __getattr__ = lazy_names(
     __name__,
     finished=("FinishedKernel",),
     kernel=("Kernel",),
-    recording=("Part",),
+    operand_lookup=("Part",),
     text=("parse_kernel",),
 )

@@ -33,7 +33,8 @@ from regweave.assembly.amd.kernel_program import KernelProgram
 from regweave.assembly.amd.lines import Line, parse_line
 from regweave.assembly.amd.operands import Constraint, Decision
 from regweave.assembly.amd.parts import solve_parts, whole_variables
-from regweave.assembly.amd.recording import InstructionRecorder, is_whole
+from regweave.assembly.amd.recording import InstructionRecorder
+from regweave.assembly.amd.registry import is_whole
 from regweave.assembly.flow import solve
 from regweave.assembly.reading import check_label
 from regweave.assembly.variables import Variable

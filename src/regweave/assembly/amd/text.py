@@ -29,7 +29,7 @@ from typing import Any
 
 from regweave.assembly.amd.kernel import Kernel
 from regweave.assembly.amd.lines import read_operand
-from regweave.assembly.amd.recording import Part
+from regweave.assembly.amd.operand_lookup import Part
 from regweave.assembly.reading import at_line, check_digits, code_lines
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError
