@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +24,12 @@ from regweave.kernels.photographs import (
     ByteFilter,
     PhotographArguments,
     least_length,
-    photograph_kernel,
     spare_registers,
 )
 from regweave.machines.x86 import VectorMachine
+
+if TYPE_CHECKING:
+    from regweave.assembly import Listing
 
 #: Rows that are done between two reports of progress.
 _BYTES = 1 << 25
@@ -89,4 +92,10 @@ def _dense(image: np.ndarray) -> bool:
 @lru_cache(maxsize=64)
 def _loaded(form: ByteFilter, machine: VectorMachine) -> cpu.Function:
     """The kernel, loaded; keep it while it runs."""
-    return cpu.load_made(lambda: photograph_kernel(form, machine), repr(form), machine)
+
+    def make() -> Listing:
+        from regweave.kernels.photographs import photograph_kernel  # code that is on disk is loaded without
+
+        return photograph_kernel(form, machine)
+
+    return cpu.load_made(make, repr(form), machine)

@@ -18,13 +18,10 @@ from typing import Any
 import numpy as np
 
 from regweave.cascades import thread_count
-from regweave.convolution import Conv2d
-from regweave.convolution.separable import factors
 from regweave.errors import InputError, nearest_names
 from regweave.files import path_of
 from regweave.images.beyond import BORDERS, inside
 from regweave.images.bytewise import filter_bytes
-from regweave.images.conversion import to_image, to_planes
 from regweave.images.finishing import Progress, check_progress
 from regweave.images.operations import read_matrix
 from regweave.images.taking import check_out, whole_number
@@ -195,6 +192,8 @@ def filter_image(
     whole = whole_numbers(chosen, channels) if image.dtype == np.uint8 and stride == 1 else None
     if whole is not None and filter_bytes(image, whole, border, workers, out, progress):
         return out
+    from regweave.images.conversion import to_image
+
     layer = _layer(chosen.kernels, stride, threads)
     band = max(1, _BAND // (columns * channels * max(count, stride * stride)))
     for first in range(0, rows, band):
@@ -209,6 +208,9 @@ def filter_image(
 
 def _layer(kernels: np.ndarray, stride: int, threads: int | None) -> Callable[[np.ndarray], np.ndarray]:
     """From planes [channels, 1, rows, columns] to the kernels' responses [channels, n, ...]."""
+    from regweave.convolution import Conv2d
+    from regweave.convolution.separable import factors
+
     count, height, width = kernels.shape
     found = factors(kernels[:, None]) if max(height, width) > _LONGEST_AT_ONCE else None
     if found is None:
@@ -222,6 +224,8 @@ def _planes(
     image: np.ndarray, first: int, last: int, size: tuple[int, int], border: str, workers: int
 ) -> np.ndarray:
     """Rows `first` to `last` with what the kernel reaches around them: [channels, 1, rows, columns], f32."""
+    from regweave.images.conversion import to_planes
+
     height, width, channels = image.shape
     (above, left), (below, right) = ((side // 2 for side in size), (side - 1 - side // 2 for side in size))
     rows = np.arange(first - above, last + below)

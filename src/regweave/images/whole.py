@@ -13,7 +13,6 @@ The same goes for kernels from files. What is calculated in whole numbers is exa
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -58,7 +57,7 @@ def _power(kernels: np.ndarray) -> int | None:
     """The least n for which all weights times 2 ** n are whole."""
     if np.abs(kernels).max() >= _MOST:
         return None
-    denominators = [Fraction(float(weight)).denominator for weight in np.unique(kernels)]
+    denominators = [weight.as_integer_ratio()[1] for weight in set(kernels.ravel().tolist())]
     shift = max(denominators).bit_length() - 1
     return shift if shift <= _MOST_SHIFT else None
 

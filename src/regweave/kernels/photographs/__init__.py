@@ -1,13 +1,18 @@
 """Kernels that filter 8-bit images as they lie in memory, in whole numbers."""
 
-from regweave.kernels.photographs.kernel import (
-    BAND,
-    PhotographArguments,
-    least_length,
-    photograph_kernel,
-    spare_registers,
-)
-from regweave.kernels.photographs.structure import ByteFilter
+from typing import TYPE_CHECKING
+
+from regweave.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regweave.kernels.photographs.arguments import (
+        BAND,
+        PhotographArguments,
+        least_length,
+        spare_registers,
+    )
+    from regweave.kernels.photographs.kernel import photograph_kernel
+    from regweave.kernels.photographs.structure import ByteFilter
 
 __all__ = [
     "BAND",
@@ -17,3 +22,10 @@ __all__ = [
     "photograph_kernel",
     "spare_registers",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    arguments=("BAND", "PhotographArguments", "least_length", "spare_registers"),
+    kernel=("photograph_kernel",),
+    structure=("ByteFilter",),
+)

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from math import comb
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from regweave.kernels.photographs.structure import ByteFilter
-from regweave.kernels.photographs.words import WordMath, Words
+
+if TYPE_CHECKING:
+    from regweave.kernels.photographs.words import WordMath, Words
 
 Uses = tuple[tuple[int, int] | None, ...]
 

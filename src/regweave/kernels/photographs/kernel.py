@@ -17,12 +17,12 @@ ends of the band's rows are copied to the stack with these neighbours at them, a
 
 from __future__ import annotations
 
-import ctypes
 from functools import lru_cache
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.photographs.columns import columns_of, way_of
+from regweave.kernels.photographs.arguments import BAND, PhotographArguments, ends_of, spare_registers
+from regweave.kernels.photographs.columns import columns_of
 from regweave.kernels.photographs.finishing import finish
 from regweave.kernels.photographs.rows import ByteRow
 from regweave.kernels.photographs.structure import ByteFilter
@@ -34,45 +34,8 @@ from regweave.machines.x86 import VectorMachine
 _AHEAD = 1024
 _ADDRESS = 8
 _PHASE = 3 * _ADDRESS
-#: Rows of the result in a band.
-BAND = 16
-#: Registers for constants and for what is being calculated.
-_WORKING = 6
 _LOAD_BYTE = Pattern("d:r from:a", "movzx %=0:d, byte ptr %1")
 _STORE_BYTE = Pattern("to:a x:r", "mov byte ptr %0, %1:b")
-
-
-class PhotographArguments(ctypes.Structure):
-    """What the kernel is called with.
-
-    rows, outs   tables of addresses: of the image's rows from the first that the kernel reaches on, of the
-                 result's rows
-    length       bytes of a row, `least_length` or more
-    last         the first row of the last band: bands may overlap
-    borders      table of offsets in a row: where the bytes left of it come from, then those right of it
-    keep         all ones, or 0: then bytes left and right of the rows are 0
-    """
-
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("rows", "outs", "length", "last", "borders", "keep"))
-
-
-def spare_registers(filter: ByteFilter, machine: VectorMachine) -> int:
-    """Vector registers that are left for constants, beside what is kept from row to row and made of a row;
-    below zero where these are too many already."""
-    kept = sum(way_of(uses).registers(filter.height) for uses in filter.uses)
-    there = len(machine.register_class("vector").registers)
-    return there - kept - 2 * len(filter.rows) - _WORKING
-
-
-def _ends(filter: ByteFilter, machine: VectorMachine) -> tuple[int, int]:
-    """Bytes of a row of the result, at its ends, whose neighbours may lie beyond the edge: whole vectors."""
-    line = machine.vector_bytes
-    return -(-filter.left // line) * line, -(-(filter.right + line - 1) // line) * line
-
-
-def least_length(filter: ByteFilter, machine: VectorMachine) -> int:
-    """Bytes that a row must have."""
-    return sum(_ends(filter, machine))
 
 
 @lru_cache(maxsize=64)
@@ -90,7 +53,7 @@ class _Photograph:
         self.b = b = Builder(machine, name="rw_photograph", arguments=("args", "part"))
         self.math = WordMath(b, in_registers(b, held))
         self.lines = BAND + filter.height - 1
-        self.ends = _ends(filter, machine)
+        self.ends = ends_of(filter, machine)
         self.table, self.outs, self.length = b.general("table"), b.general("outs"), b.general("length")
         self._place()
         self._strips(*self._phases())
