@@ -15,7 +15,7 @@ from typing import Any
 from regweave.assembly.amd.lines import argument_of, read_operand
 from regweave.assembly.amd.operands import Constraint, Decision
 from regweave.assembly.amd.registry import CLASSES, VariableRegistry, is_whole
-from regweave.assembly.amd.shapes import Bound
+from regweave.assembly.amd.signatures import Bound
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError, nearest_names
 from regweave.machines.amd.assembly.table import Slot

@@ -16,7 +16,8 @@ from regweave.assembly.amd.kernel_program import Touch
 from regweave.assembly.amd.lines import Line, read_operand
 from regweave.assembly.amd.operand_lookup import OperandLookup, Operands
 from regweave.assembly.amd.operands import Constraint, Decision
-from regweave.assembly.amd.shapes import Bound, Shape, make_shape
+from regweave.assembly.amd.shapes import Shape, make_shape
+from regweave.assembly.amd.signatures import Bound
 from regweave.assembly.reading import check_label
 from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError

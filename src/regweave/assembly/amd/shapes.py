@@ -15,16 +15,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regweave.assembly.amd.lines import Operand
+from regweave.assembly.amd.signatures import (
+    Bound,
+    check_constants,
+    check_number,
+    choose_signature,
+    given_words,
+)
 from regweave.errors import AssemblyError
-from regweave.machines.amd.assembly.table import SPECIAL, GcnInstruction, Slot
+from regweave.machines.amd.assembly.table import SPECIAL, GcnInstruction
 from regweave.machines.amd.assembly.targets import GcnMachine
 from regweave.machines.forms import Form
 from regweave.machines.instructions import Pattern
 from regweave.values import frozen
 
-_WORDS = {"v": "a vector register", "s": "a scalar register", "a": "an accumulation register",
-          "i": "a number", "o": "off", "l": "a label", "x": "words of its own"}  # fmt: skip
 #: DPP controls that may leave lanes without a source; the others find one for every lane.
 _OPEN_ENDED = ("row_shl", "row_shr", "wave_shl", "wave_shr", "row_bcast", "row_newbcast")
 _DPP = (*_OPEN_ENDED, "quad_perm", "row_ror", "row_mirror", "row_half_mirror", "wave_rol", "wave_ror")
@@ -33,7 +37,6 @@ _PACKED = re.compile(r"v_pk_(\w+_f32|mov_b32)\Z")
 _HALVED = ("v_pk_", "v_fma_mix", "v_dot2_")
 _LATE = ("scalar_memory", "shared", "global", "flat", "buffer")
 _BITS = re.compile(r"\[[01](,[01])*\]\Z")
-_INLINE = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"}
 
 
 @frozen
@@ -91,55 +94,6 @@ class Shape:
         return selected or any(word.startswith("op_sel:") for word in words)
 
 
-@frozen
-class Bound:
-    """An operand as it is known when its instruction is recorded: read text, and for a variable its number
-    among the operation's own ones, its letter and how many registers it has in all. `relative` says that M0
-    is added to its register's number."""
-
-    operand: Operand
-    variable: int = -1
-    letter: str = ""
-    count: int = 0
-    relative: bool = False
-
-    @property
-    def taken(self) -> int:
-        """How many registers of the variable are meant."""
-        return self.operand.stop - self.operand.first if self.operand.stop else self.count
-
-
-def choose_signature(
-    instruction: GcnInstruction, bound: Sequence[Bound], words: Sequence[str]
-) -> tuple[Slot, ...]:
-    """The way to write the operands that fits beside the modifiers `words`; AssemblyError with those that
-    there are otherwise."""
-    for slots in instruction.ways(words):
-        if len(slots) == len(bound) and all(map(_fits, slots, bound)):
-            return slots
-    several = instruction.ways(words)
-    if len(several) == 1 and len(several[0]) == len(bound):
-        number = next(n for n, pair in enumerate(zip(several[0], bound, strict=True)) if not _fits(*pair))
-        raise AssemblyError(
-            f"{instruction.name!r} does not take {_given(bound[number])} as operand {number}",
-            expected=_say(several[0][number]),
-        )
-    ways = [", ".join(map(_say, slots)) or "no operands" for slots in several]
-    other = next(
-        (
-            way.word
-            for way in instruction.worded
-            if len(way.slots) == len(bound) and all(map(_fits, way.slots, bound))
-        ),
-        None,
-    )
-    raise AssemblyError(
-        f"{instruction.name!r} does not take ({', '.join(map(_given, bound)) or 'no operands'})",
-        expected=" or ".join(ways),
-        fix=f"add {other}" if other is not None and other not in words else None,
-    )
-
-
 def make_shape(
     machine: GcnMachine, instruction: GcnInstruction, bound: Sequence[Bound], modifiers: str, ending: str = ""
 ) -> Shape:
@@ -162,8 +116,8 @@ def make_shape(
             places.append(Place(-1, role, -1, registers=SPECIAL[name]))
     for given in bound:
         if given.operand.kind == "number":
-            _check_number(instruction, given.operand.text)
-    _check_constants(instruction, slots, bound)
+            check_number(instruction, given.operand.text)
+    check_constants(instruction, slots, bound)
     head = instruction.mnemonic + ending
     line = f"{head} {', '.join(texts)}".rstrip() + (f" {modifiers}" if modifiers else "")
     own = {given.variable: given for given in bound if given.variable >= 0}
@@ -217,21 +171,6 @@ def _leaves_lanes(words: Sequence[str]) -> bool:
     return open_ended or any(mask.partition(":")[2] not in ("0xf", "0xF", "15") for mask in masks)
 
 
-def _fits(slot: Slot, bound: Bound) -> bool:
-    operand = bound.operand
-    if operand.kind == "number":
-        return "i" in slot.letters or "x" in slot.letters
-    if operand.kind == "off":
-        return "o" in slot.letters
-    if operand.kind == "word":
-        return "l" in slot.letters or "x" in slot.letters
-    if operand.kind == "special":
-        return "s" in slot.letters and len(SPECIAL[operand.text]) == slot.count and operand.text != "scc"
-    if operand.kind == "register":
-        return operand.text in slot.letters and operand.stop - operand.first == slot.count
-    return bound.letter in slot.letters and bound.taken == slot.count
-
-
 def _places(
     machine: GcnMachine, number: int, role: str, bound: Bound, *, relative: bool = False
 ) -> list[Place]:
@@ -240,7 +179,7 @@ def _places(
     if relative and operand.kind in ("special", "register"):
         raise AssemblyError(
             "M0 is added to the register's number, and which registers may be meant is not known",
-            where=_given(bound),
+            where=given_words(bound),
             fix="name a part of a variable: those from there to its last one may be meant",
         )
     if operand.kind == "special":
@@ -286,63 +225,3 @@ def _text(role: str, bound: Bound) -> str:
             part += f":{operand.stop - 1}"
         core = f"%{role}{bound.variable}{part}"
     return f"{operand.before}{core}{operand.after}"
-
-
-def _check_constants(instruction: GcnInstruction, slots: Sequence[Slot], bound: Sequence[Bound]) -> None:
-    """A vector instruction reads one scalar register (pair) or one literal."""
-    if instruction.unit not in ("vector", "matrix") or instruction.name == "v_writelane_b32":
-        return
-    found = {name for name in instruction.reads if name == "vcc"}
-    for slot, given in zip(slots, bound, strict=True):
-        operand = given.operand
-        if slot.role == "=":
-            continue
-        if operand.kind == "special" or "s" in (given.letter, operand.kind == "register" and operand.text):
-            found.add(f"{operand.text if given.variable < 0 else given.variable} {operand.first}")
-        elif operand.kind == "number" and not _is_inline(operand.text):
-            found.add(operand.text)
-    if len(found) > 1:
-        raise AssemblyError(
-            f"{instruction.name!r} reads {len(found)} scalar registers or literals",
-            expected="one at most",
-            fix="move one to a vector register first",
-        )
-
-
-def _check_number(instruction: GcnInstruction, text: str) -> None:
-    """AssemblyError for a number that is not in 32 bits, or a float that its type does not hold."""
-    try:
-        fits = -(1 << 31) <= int(text, 0) < 1 << 32
-    except ValueError:
-        if text.startswith("src_"):
-            return
-        most = 1.8e308 if "f64" in instruction.name else 3.4028236e38
-        fits = abs(float(text)) < most
-    if not fits:
-        raise AssemblyError(
-            f"{instruction.name!r} cannot hold the number {text}",
-            expected="32 bits, or a float that is finite",
-        )
-
-
-def _is_inline(text: str) -> bool:
-    try:
-        return -16 <= int(text, 0) <= 64
-    except ValueError:
-        return text in _INLINE
-
-
-def _say(slot: Slot) -> str:
-    words = [_WORDS[letter] for letter in slot.letters]
-    return f"{' / '.join(words)}{f' x{slot.count}' if slot.count > 1 else ''}"
-
-
-def _given(bound: Bound) -> str:
-    operand = bound.operand
-    letter, taken = bound.letter, bound.taken
-    if operand.kind == "register":
-        letter, taken = operand.text, operand.stop - operand.first
-    elif operand.kind != "reference":
-        return "a number" if operand.kind == "number" else repr(operand.text)
-    size = f" x{taken}" if taken > 1 else ""
-    return f"{_WORDS.get(letter, 'an unknown variable')}{size}"

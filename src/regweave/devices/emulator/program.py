@@ -16,7 +16,7 @@ from functools import cached_property
 from regweave.assembly.amd import FinishedKernel
 from regweave.assembly.amd.indexing import Indexing
 from regweave.assembly.amd.lines import Operand, parse_line, read_operand
-from regweave.assembly.amd.shapes import Bound, choose_signature
+from regweave.assembly.amd.signatures import Bound, choose_signature
 from regweave.errors import AssemblyError, InputError, nearest_names
 from regweave.machines.amd.assembly.table import GcnInstruction, Slot
 from regweave.machines.amd.assembly.targets import GcnMachine
