@@ -32,13 +32,15 @@ def test_json_is_one_document(what, names, capfd):
 
 
 def test_the_table_and_a_missing_library(capfd, monkeypatch):
-    monkeypatch.setitem(benchmarks.PEER_CLASSES, "torch", ("no_such_module", "NoPeer"))
-    words = ["--case", "9x8-8-8", "--rounds", "1", "--peer", "torch", "--peer", "onnxruntime"]
+    for name in ("torch", "torch.compile"):
+        monkeypatch.setitem(benchmarks.PEER_CLASSES, name, ("no_such_module", "NoPeer"))
+    peers = ["--peer", "torch", "--peer", "torch.compile", "--peer", "onnxruntime"]
+    words = ["--case", "9x8-8-8", "--rounds", "1", *peers]
     assert main(["bench", "cascade", *words]) == 0
     streams = capfd.readouterr()
     assert "9x8-8-8" in streams.out
     assert "40x16" not in streams.out
-    assert "without torch: regweave.benchmarks.no_such_module is not installed" in streams.err
+    assert "without torch, torch.compile: regweave.benchmarks.no_such_module is not installed" in streams.err
 
 
 def test_channels_last_beside_planes(capfd, monkeypatch):

@@ -111,8 +111,11 @@ def bench_command(
         print_document(document)
         return code
     print_answer(table(document))
+    names: dict[str, list[str]] = {}
     for name, reason in document.get("missing", {}).items():
-        talk_console().print(f"without {name}: {reason}", markup=False)
+        names.setdefault(reason, []).append(name)
+    for reason, alike in names.items():
+        talk_console().print(f"without {', '.join(alike)}: {reason}", markup=False)
     return code
 
 
