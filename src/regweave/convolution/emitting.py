@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from regweave.convolution.packing import filter_blocks, filter_pitch
 from regweave.convolution.rearranging import words_per_thread
 from regweave.emitters import LANGUAGES, check_target, emit
-from regweave.emitters.vectors import VectorPrinter
+from regweave.emitters.opencl_vectors import VectorPrinter
 from regweave.programs import Program
 
 if TYPE_CHECKING:

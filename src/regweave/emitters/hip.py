@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from regweave.emitters.amd_builtins import matrix_statement
 from regweave.emitters.language import (
     COMMON_EXPRESSIONS,
     Expression,
@@ -28,7 +29,6 @@ from regweave.emitters.language import (
     lane_of,
 )
 from regweave.emitters.memories import AccessTypes, memory_statements
-from regweave.emitters.products import matrix_statement
 from regweave.programs import Step, Value
 from regweave.programs.narrowing import NARROWINGS, Narrowing
 

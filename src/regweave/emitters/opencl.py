@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regweave.emitters.halves import WIDEN_F16
 from regweave.emitters.language import (
     COMMON_EXPRESSIONS,
     Expression,
@@ -22,7 +21,7 @@ from regweave.emitters.language import (
     lane_of,
 )
 from regweave.emitters.memories import AccessTypes, memory_statements
-from regweave.emitters.opencl_helpers import LANE_SWAP, PACK_BF16, PACK_F16, SMALL_FLOAT, TRANSPOSE
+from regweave.emitters.opencl_helpers import LANE_SWAP, PACK_BF16, PACK_F16, SMALL_FLOAT, TRANSPOSE, WIDEN_F16
 from regweave.programs import lane_moves
 from regweave.programs.narrowing import NARROWINGS, Narrowing
 from regweave.programs.numbers import SMALL_FLOATS

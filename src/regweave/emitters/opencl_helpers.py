@@ -3,6 +3,15 @@
 Each is guarded, so that the texts of several programs can stand in one file.
 """
 
+WIDEN_F16 = """\
+#ifndef REGWEAVE_WIDEN_F16
+#define REGWEAVE_WIDEN_F16
+static inline float regweave_widen_f16(uint word) {
+    const ushort low = word;
+    return vload_half(0, (const half *)&low);
+}
+#endif"""
+
 PACK_F16 = """\
 #ifndef REGWEAVE_PACK_F16
 #define REGWEAVE_PACK_F16

@@ -5,7 +5,7 @@ import pytest
 
 from regweave import UnsupportedError
 from regweave.devices import opencl
-from regweave.emitters.vectors import VectorPrinter
+from regweave.emitters.opencl_vectors import VectorPrinter
 from regweave.programs import Memory, ProgramBuilder, run_program
 
 LANES = 8
