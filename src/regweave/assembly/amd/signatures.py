@@ -1,7 +1,7 @@
 """Signatures: which of the ways to write an instruction's operands is meant, and numbers that it can hold.
 
     v_mul_f32 %0, 1, %1       of a vector and a pair: operand 2 is one register or a number
-    v_mul_f32 %0, 3.5, %1     of a vector and a scalar: 3.5 is a literal, and a scalar or a literal is the most
+    v_mul_f32 %0, 3.5, %1     of a vector and a scalar: a literal and a scalar are one too many
 
 Both are refused, with these words.
 """
