@@ -9,9 +9,9 @@ from rich.text import Text
 
 from regweave.machines.catalogue import find_machine
 from regweave.views.catalogue import machine_document, machine_table, machines_document, machines_table
+from regweave.views.model_report import report_table
 from regweave.views.narrow import fitting
 from regweave.views.plain import captured
-from regweave.views.report import report_table
 
 CASCADE = {
     "nodes": ["MatMul.first", "Add.middle", "MatMul.last"],

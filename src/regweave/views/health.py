@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from regweave.views.comparison import bounds_words
+from regweave.views.bench_libraries import bounds_words
 
 # works, does not, or was not tried for want of an extra
 _STYLES = {True: "green", False: "red", None: "yellow"}

@@ -15,8 +15,8 @@ from typing import Any
 
 from regweave.assembly.amd import FinishedKernel
 from regweave.views.canvas import lane_colour
+from regweave.views.filling import filled_template
 from regweave.views.kernel_spans import CLASSES, kernel_spans
-from regweave.views.page import filled_template
 
 #: Pixels: a row of the map, a register's column (narrower where there are many), the charts of the pressure.
 _ROW, _WIDEST, _NARROWEST, _ALL_COLUMNS = 15, 22, 9, 1400

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no script, no style sheet, no network.
+"""A fused model's report as one HTML file that needs nothing else: no script, no style sheet, no network.
 
     >>> page = report_page(report)        # "<!doctype html>..."
     >>> Path("report.html").write_text(page, encoding="utf-8")
@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from regweave.views.report import (
+from regweave.views.filling import filled_template
+from regweave.views.model_report import (
     error_words,
     name_of_nodes,
     native_rows,
@@ -36,18 +37,4 @@ def report_page(report: Mapping[str, Any]) -> str:
         "others_rows": others_rows,
         "sections_of": sections_of,
     }
-    return filled_template("report.html.j2", title=report_title(report), report=report, **words)
-
-
-def filled_template(name: str, **values: Any) -> str:
-    """A template of this folder, every value in it escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-    environment = Environment(
-        loader=PackageLoader("regweave.views", "templates"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name).render(values)
+    return filled_template("model.html.j2", title=report_title(report), report=report, **words)

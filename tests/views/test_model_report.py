@@ -5,7 +5,7 @@ from rich.console import Console
 
 from regweave.engine.report import PieceReport, Report, Shape
 from regweave.views import report_page, report_table
-from regweave.views.report import (
+from regweave.views.model_report import (
     error_words,
     name_of_nodes,
     reason_words,
