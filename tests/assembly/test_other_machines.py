@@ -11,8 +11,8 @@ import pytest
 from regweave.assembly import Builder, prove
 from regweave.errors import AssemblyError, RegisterError
 from regweave.machines import AssemblyMachine, RegisterClass
-from regweave.machines.forms import Table
 from regweave.machines.instructions import Instruction, Pattern
+from regweave.machines.table import Table
 
 
 class Wave(AssemblyMachine):

@@ -16,7 +16,7 @@ from regweave.machines.machine import Machine
 from regweave.values import frozen
 
 if TYPE_CHECKING:
-    from regweave.machines.forms import Table
+    from regweave.machines.table import Table
 
 
 @frozen(eq=False)

@@ -4,8 +4,8 @@ import pytest
 
 from regweave.errors import AssemblyError
 from regweave.machines import Machine, RegisterClass
-from regweave.machines.forms import Table, takes
 from regweave.machines.instructions import Instruction, Line, Operand, Pattern
+from regweave.machines.table import Table, takes
 from regweave.machines.x86 import AVX2, AVX512
 
 

@@ -18,7 +18,7 @@ from regweave.machines.x86.side_effects import UNNAMABLE, destroyed_by, may_chan
 from regweave.values import frozen
 
 if TYPE_CHECKING:
-    from regweave.machines.forms import Table
+    from regweave.machines.table import Table
 
 #: 64-bit names in the order of handing out: first those that a function may change freely.
 _GENERAL = (

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from regweave.machines.forms import Table
 from regweave.machines.instructions import Instruction, Pattern
+from regweave.machines.table import Table
 from regweave.machines.x86.general import GENERAL, SHARED
 from regweave.machines.x86.lane_table import lane_table
 from regweave.machines.x86.vector import vector_table

@@ -32,7 +32,7 @@ from regweave.values import frozen
 if TYPE_CHECKING:
     from regweave.machines.amd.assembly.hazards import Hazards
     from regweave.machines.amd.assembly.table import GcnTable
-    from regweave.machines.forms import Table
+    from regweave.machines.table import Table
 
 #: Scalar registers that a program may name; VCC and others lie beyond them.
 _SCALARS = 102
@@ -160,7 +160,7 @@ def _machine(
     accumulators = tuple(f"a{i}" for i in range(256)) if unified else ()
 
     def make_forms() -> Table:
-        from regweave.machines.forms import Table
+        from regweave.machines.table import Table
 
         return Table(name, (), {})
 
