@@ -106,6 +106,17 @@ def test_sources_that_changed_since_they_were_loaded_give_no_key(monkeypatch):
     assert keys._sources.__wrapped__() is None
 
 
+def test_sources_in_folders_inside_count(tmp_path, monkeypatch):
+    deep = tmp_path / "kernels" / "convolution" / "deep"
+    for folder in (*keys._ALONE, *keys._FOLDERS, deep):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr("regweave.lazy.__file__", str(tmp_path / "lazy.py"))
+    monkeypatch.setattr("regweave.lazy.LOADED_AT", float("inf"))
+    before = keys._sources.__wrapped__()
+    (deep / "generator.py").write_text("")
+    assert keys._sources.__wrapped__() != before
+
+
 def test_sources_that_change_meanwhile_keep_nothing_under_their_structure(folder, monkeypatch):
     assert keys.sources_unchanged()
     monkeypatch.setattr(keys, "_FOLDERS", ("machines",))

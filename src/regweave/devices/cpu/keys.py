@@ -22,20 +22,10 @@ from regweave.devices.cpu import llvm
 
 #: Changes with what is kept, and with the options that LLVM is given.
 FORMAT = 1
-#: Where generators of code, and all that they use, are; the package itself for its version.
-_FOLDERS = (
-    "",
-    "assembly",
-    "cascades",
-    "convolution",
-    "kernels",
-    "kernels/channels_last",
-    "kernels/convolution",
-    "kernels/photographs",
-    "machines",
-    "machines/x86",
-    "operators",
-)
+#: Where generators of code, and all that they use, are, with the folders inside.
+_FOLDERS = ("assembly", "cascades", "convolution", "kernels", "machines/x86", "operators")
+#: Likewise, but without the folders inside; the package itself for its version.
+_ALONE = ("", "machines")
 
 
 def text_key(text: str, names: Sequence[str], features: Sequence[str] = ()) -> bytes | None:
@@ -82,19 +72,19 @@ def _assembler() -> tuple[int, ...] | None:
 def _sources() -> str | None:
     """A hash over name, size and times of the source files; None if one changed since they were loaded."""
     root = os.path.dirname(lazy.__file__)
-    found = [root]
+    found, folders = [root], [*_ALONE, *_FOLDERS]
     try:
-        for folder in _FOLDERS:
+        for folder in folders:
             with os.scandir(os.path.join(root, folder)) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):
-                    if not entry.name.endswith(".py"):
-                        continue
-                    status = entry.stat()
-                    if status.st_ctime_ns >= lazy.LOADED_AT:
-                        return None
-                    found.append(
-                        f"{folder}/{entry.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-                    )
+                    name = f"{folder}/{entry.name}"
+                    if entry.name.endswith(".py"):
+                        status = entry.stat()
+                        if status.st_ctime_ns >= lazy.LOADED_AT:
+                            return None
+                        found.append(f"{name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
+                    elif folder not in _ALONE and entry.name != "__pycache__" and entry.is_dir():
+                        folders.append(name)  # its turn comes, behind the others
     except OSError:
         return None
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
