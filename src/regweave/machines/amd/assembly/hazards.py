@@ -8,7 +8,7 @@ A distance is a number of wait states: every instruction is one, `s_nop n` is n 
 far. Those of matrix instructions depend on their passes.
 
 Facts: LLVM's GCNHazardRecognizer, the tables "Manually inserted wait states" of AMD's Vega, MI200 and MI300
-manuals, and measurements listed in the project's notes. s[n] means any scalar register, VCC too.
+manuals, and measurements. s[n] means any scalar register, VCC too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from regweave.errors import AssemblyError
 from regweave.values import frozen
 
 _ALL = ("gfx906", "gfx90a", "gfx942")
-#: What a rule may speak of. Producers and consumers are groups of instructions (see `assembly.amd.groups`).
+#: What a rule may speak of. Producers and consumers are groups of instructions (see
+#: `assembly.amd.distance_demands` and `events`).
 PRODUCERS = ("valu", "valu_not_dot", "dot", "transcendental", "scalar", "partial", "setreg", "double_matrix",
              "hidden", "wide_store", "load")  # fmt: skip
 CONSUMERS = ("memory", "vector_memory", "lane_select", "readlane", "rwlane", "div_fmas", "dpp", "matrix",
