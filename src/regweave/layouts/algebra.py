@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.layouts.layout import Layout
-from regweave.layouts.numbers import check_slots, whole_numbers, whole_pair
+from regweave.layouts.layout import Layout, number_kind
+from regweave.layouts.numbers import check_slots, divided, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,7 +39,7 @@ def compose(layout: Layout, elements: ArrayLike, name: str | None = None) -> Lay
             where=f"compose({layout.name})",
             expected=f"the numbers 0 to {layout.elements - 1}, each once",
         )
-    return Layout(name or layout.name, layout.shape, layout.dtype, renamed[layout.table], layout.axes)
+    return Layout.derived(name or layout.name, layout.shape, layout.dtype, renamed[layout.table], layout.axes)
 
 
 def product(inner: Layout, outer: Layout, name: str | None = None) -> Layout:
@@ -50,14 +50,15 @@ def product(inner: Layout, outer: Layout, name: str | None = None) -> Layout:
     check_slots(inner.table.size * outer.table.size, f"{inner.name} in {outer.name}")
     rows, columns = inner.shape
     shape = rows * outer.shape[0], columns * outer.shape[1]
-    row, column = np.divmod(inner.table, columns)
+    row, column = divided(inner.table, columns)
     inside = row * shape[1] + column
-    row, column = np.divmod(outer.table, outer.shape[1])
+    row, column = divided(outer.table, outer.shape[1])
     outside = row * rows * shape[1] + column * columns
     # axes: outer lane, inner lane, outer item, inner item
-    table = inside[None, :, None, :] + outside[:, None, :, None]
+    table = np.empty((outer.lanes, inner.lanes, outer.items, inner.items), dtype=number_kind(shape))
+    np.add(inside[None, :, None, :], outside[:, None, :, None], out=table, casting="same_kind")
     table = table.reshape(inner.lanes * outer.lanes, inner.items * outer.items)
-    return Layout(name or f"{inner.name} in {outer.name}", shape, inner.dtype, table, inner.axes)
+    return Layout.derived(name or f"{inner.name} in {outer.name}", shape, inner.dtype, table, inner.axes)
 
 
 def repeat(layout: Layout, rows: int, columns: int) -> Layout:

@@ -29,7 +29,7 @@ import numpy as np
 from regweave.errors import InputError, UnsupportedError
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
-from regweave.layouts.numbers import check_slots, whole_number, whole_numbers, whole_pair
+from regweave.layouts.numbers import check_slots, divided, row_blocks, whole_number, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,7 +47,8 @@ class Slot(NamedTuple):
 class Layout:
     """An immutable map from slots to elements of a `shape[0]` x `shape[1]` tile.
 
-    `table[lane, item]` is the element's number, row * columns + column. `dtype` names an element
+    `table[lane, item]` is the element's number, row * columns + column, in 32 bits unless the tile has more
+    than 2^31 elements. `dtype` names an element
     type. `axes` names rows and columns for people and for the planner: ("m", "k") says that columns
     are the contraction index of a product. Two layouts are equal if they place the same type of
     elements of the same tile in the same slots; names and axes do not count.
@@ -59,7 +60,7 @@ class Layout:
     name: str
     shape: tuple[int, int]
     dtype: str
-    table: NDArray[np.int64]
+    table: NDArray[Any]
     axes: tuple[str, str] = ("row", "column")
 
     def __post_init__(self) -> None:
@@ -103,8 +104,23 @@ class Layout:
                 where=where,
                 expected="every element of the tile in at least one slot",
             )
+        table = table.astype(number_kind((rows, columns)))
         table.setflags(write=False)
         object.__setattr__(self, "table", table)
+
+    @classmethod
+    def derived(
+        cls, name: str, shape: tuple[int, int], dtype: str, table: NDArray[Any], axes: tuple[str, str]
+    ) -> Layout:
+        """The layout that another one, which was checked, was made into: what follows is not checked again.
+
+        `table` belongs to the layout from now on.
+        """
+        made = object.__new__(cls)
+        table = table.astype(number_kind(shape), copy=False)
+        table.setflags(write=False)
+        vars(made).update(name=name, shape=shape, dtype=dtype, table=table, axes=axes)
+        return made
 
     @classmethod
     def linear(
@@ -198,6 +214,15 @@ class Layout:
         """What each lane and item bit adds, or None where the layout is not linear over bits."""
         return find_basis(self.table, self.shape)
 
+    @cached_property
+    def holders(self) -> NDArray[Any]:
+        """lane * items + item of each element of a bijective layout, by the element's number."""
+        slots = np.empty(self.elements, dtype=number_kind(self.shape))
+        for some in row_blocks(self.table):
+            first, held = some.start * self.items, self.table[some].astype(np.intp).ravel()
+            slots[held] = np.arange(first, first + held.size)
+        return slots
+
     def element(self, lane: int, register: int, part: int = 0) -> tuple[int, int]:
         """The (row, column) that a slot holds; InputError if there is no such slot."""
         for number in (lane, register, part):
@@ -270,14 +295,15 @@ class Layout:
 
     def retype(self, dtype: str) -> Layout:
         """The same slots for elements of another type: accumulators after they were narrowed, for example."""
-        return Layout(f"{self.name}@{dtype}", self.shape, dtype, self.table, self.axes)
+        element_type(dtype)
+        return Layout.derived(f"{self.name}@{dtype}", self.shape, dtype, self.table, self.axes)
 
     def transpose(self) -> Layout:
         """The layout of the transposed tile: what held (row, column) holds (column, row)."""
-        row, column = np.divmod(self.table, self.shape[1])
+        row, column = divided(self.table, self.shape[1])
         table = column * self.shape[0] + row
         (rows, columns), (down, across) = self.shape, self.axes
-        return Layout(f"{self.name}^T", (columns, rows), self.dtype, table, (across, down))
+        return Layout.derived(f"{self.name}^T", (columns, rows), self.dtype, table, (across, down))
 
     def to_csv(self) -> str:
         """One line per slot, as `layouts.to_csv` says."""
@@ -343,6 +369,11 @@ class Layout:
             return self.to_svg()
         except UnsupportedError:  # too large to draw: a notebook then shows the text
             return None
+
+
+def number_kind(shape: tuple[int, int]) -> type[np.signedinteger[Any]]:
+    """The type of the numbers of a tile's elements."""
+    return np.int32 if shape[0] * shape[1] <= 1 << 31 else np.int64
 
 
 def _tile(shape: Any, where: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ right.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: Slots that a layout made from a few numbers may have; a table of any size can be given in full.
 MOST_SLOTS = 1 << 24
 _MOST_SHOWN = 60
+_CACHED = 1 << 15
 
 
 def whole_numbers(values: Any, where: str, expected: str = "whole numbers") -> NDArray[np.int64]:
@@ -35,6 +36,19 @@ def whole_numbers(values: Any, where: str, expected: str = "whole numbers") -> N
     if array.size and (array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max):
         raise InputError("numbers that are not whole, or beyond 64 bits", where=where, expected=expected)
     return array.astype(np.int64)
+
+
+def divided(numbers: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Quotients and rests of numbers from 0 on: np.divmod in a tenth of the time."""
+    quotients = numbers // size
+    rests = quotients * size
+    return quotients, np.subtract(numbers, rests, out=rests)
+
+
+def row_blocks(table: NDArray[Any]) -> Iterator[slice]:
+    """The rows of a table, so many at a time that what is made of them in between stays in a cache."""
+    rows = max(_CACHED // max(table.shape[1], 1), 1)
+    return (slice(first, first + rows) for first in range(0, len(table), rows))
 
 
 def whole_pair(values: Any, where: str, expected: str) -> tuple[int, int]:

@@ -132,10 +132,11 @@ class MemoryState:
     ) -> tuple[NDArray[Any], ...]:
         """`[steps, threads]` words from what is moved to the active threads of `[steps, blocks]`."""
         steps, blocks = moved.shape[:2]
-        found = np.zeros((steps, blocks, threads), dtype=moved.dtype)
+        wide = np.uint32 if size <= _WORD_BYTES else moved.dtype
+        found = np.zeros((steps, blocks, threads), dtype=wide)
         found[:, :, active] = moved
         if size <= _WORD_BYTES:
-            return (found.reshape(steps, -1).astype(np.uint32, copy=False),)
+            return (found.reshape(steps, -1),)
         words = found.view("<u4").reshape(steps, blocks * threads, -1)
         return tuple(np.ascontiguousarray(words[..., at]) for at in range(words.shape[2]))
 

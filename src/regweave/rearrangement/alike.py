@@ -10,7 +10,7 @@ numbers; rows that share a number are compared, so that the answer is right even
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def first_alike(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each row the place of the first that equals it."""
-    keys = rows.view(np.uint64) @ odd_weights(rows.shape[1])
+def first_alike(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """For each row of whole numbers the place of the first that equals it."""
+    whole = rows.flags.c_contiguous and rows.shape[1] * rows.itemsize % 8 == 0
+    words = rows.view(np.uint64) if whole else rows.astype(np.uint64)  # several numbers at once
+    keys = words @ odd_weights(words.shape[1])
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     found = first[which]
     if (rows == rows[found]).all():

@@ -21,6 +21,7 @@ before they travel and copied on arrival. Both bounds are per lane of the warp a
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,18 +38,23 @@ def one_hop_minimum(relation: Relation, *, local: bool = False) -> int:
 
     With `local`, what a lane has takes rounds too.
     """
-    lanes, table = relation.lanes, relation.destination.table
+    taken = _taken(relation)
+    if not local:
+        taken = np.where(np.eye(relation.lanes, dtype=bool), 0, taken)
+    return int((-(-taken * _bits(relation) // REGISTER_BITS)).sum(axis=1).max())
+
+
+@lru_cache(maxsize=2)
+def _taken(relation: Relation) -> NDArray[np.int64]:
+    """`[lanes, peers]`: the elements that a lane takes from each; what it needs in several slots once."""
+    lanes = relation.lanes
     owner = np.arange(lanes)[:, None]
     pairs = owner * lanes + relation.peers
-    wanted = np.full(table.shape, fill_value=True) if local else relation.peers != owner
     if not relation.destination.bijective:
-        # an element which a lane needs in several slots is taken once
+        table = relation.destination.table[:lanes]
         _, first = np.unique(owner * relation.destination.elements + table, return_index=True)
-        once = np.zeros(table.size, dtype=bool)
-        once[first] = True
-        wanted &= once.reshape(table.shape)
-    counts = np.bincount(pairs[wanted], minlength=lanes * lanes).reshape(lanes, lanes)
-    return int((-(-counts * _bits(relation) // REGISTER_BITS)).sum(axis=1).max())
+        pairs = pairs.ravel()[first]
+    return np.bincount(pairs.ravel(), minlength=lanes * lanes).reshape(lanes, lanes)
 
 
 def lower_bound(relation: Relation) -> int:

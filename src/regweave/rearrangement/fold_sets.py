@@ -74,7 +74,7 @@ def smallest_assignment(
             return None
         items[each.items] = alike[kind][taken].items
         permutation[each.held] = held[kind][taken]
-        held[kind][taken] = np.iinfo(np.int64).max
+        held[kind][taken] = np.iinfo(held[kind].dtype).max
     return items, permutation
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.layouts import Layout, compose
+from regweave.layouts.numbers import divided, row_blocks
 from regweave.rearrangement.fold_sets import AmbiguousError, Sides, different_lanes, smallest_assignment
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.remembered import Remembered
@@ -113,11 +114,9 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return
-    sides = [_sides(layout, axis) for layout in (relation.source, relation.destination)]
-    # what has 16 bits is sorted several times as fast
-    short = np.uint16 if relation.source.shape[1 - axis] <= 1 << 16 else np.int64
     for some in (slice(1), slice(None)):  # mostly one lane tells
-        rows = [np.sort(side.other[some].astype(short), axis=1) for side in sides]
+        sides = [_sides(layout, axis, some) for layout in (relation.source, relation.destination)]
+        rows = [np.sort(side.other, axis=1) for side in sides]
         if not np.array_equal(rows[0], rows[1]):
             return  # some lane lacks some
     different = cache(partial(different_lanes, *sides))
@@ -140,13 +139,14 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
         yield from islice(_folds(search, search.by_lowest_position()), known, None)
 
 
-def _sides(layout: Layout, axis: int) -> Sides:
-    """What a layout's slots hold along the contraction index and across it."""
-    columns = layout.shape[1]
-    if columns & (columns - 1) == 0:
-        held = layout.table >> columns.bit_length() - 1, layout.table & columns - 1
-    else:
-        held = np.divmod(layout.table, columns)
+def _sides(layout: Layout, axis: int, lanes: slice) -> Sides:
+    """What the slots of some lanes hold along the contraction index and across it."""
+    table = layout.table[lanes]
+    # what has 16 bits is sorted several times as fast
+    short = np.int16 if max(layout.shape) < 1 << 15 else table.dtype
+    held = np.empty(table.shape, dtype=short), np.empty(table.shape, dtype=short)
+    for some in row_blocks(table):
+        held[0][some], held[1][some] = divided(table[some], layout.shape[1])
     return Sides(held[axis], held[1 - axis])
 
 
@@ -184,8 +184,8 @@ class _Search:
 
     def __init__(self, relation: Relation, axis: int, size: int) -> None:
         source, destination = relation.source, relation.destination
-        here = np.divmod(source.table, source.shape[1])
-        there = np.divmod(destination.table, destination.shape[1])
+        here = divided(source.table, source.shape[1])
+        there = divided(destination.table, destination.shape[1])
         self.trues, self.positions = here[axis], there[axis]
         self.source_others, self.others = here[1 - axis], there[1 - axis]
         self.size, self.axis = size, axis

@@ -8,11 +8,12 @@ the relation of linear layouts stays linear over bits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regweave.layouts import Layout
+from regweave.layouts.numbers import divided, row_blocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
 Holder = tuple[int, int]
 
 
-def nearest_holders(source: Layout, destination: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def nearest_holders(source: Layout, destination: Layout) -> tuple[NDArray[Any], NDArray[Any]]:
     """The source lane and item that each destination slot takes its element from, `[lanes, items]` each.
 
     The smallest lane xor lane wins, then the lowest item.
     """
     if source.bijective:
-        lane, item = np.empty((2, source.elements), dtype=np.int64)
-        lane[source.table] = np.arange(source.lanes)[:, None]
-        item[source.table] = np.arange(source.items)
-        return lane[destination.table], item[destination.table]
+        shape, kind = destination.table.shape, source.holders.dtype
+        lanes, items = np.empty(shape, dtype=kind), np.empty(shape, dtype=kind)
+        for some in row_blocks(destination.table):
+            lanes[some], items[some] = divided(source.holders.take(destination.table[some]), source.items)
+        return lanes, items
     order = np.argsort(source.table, axis=None, kind="stable")
     counts = np.bincount(source.table.ravel(), minlength=source.elements)
     first = np.cumsum(counts) - counts

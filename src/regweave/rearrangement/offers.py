@@ -30,7 +30,7 @@ from regweave.rearrangement.folding import FORMS as FOLDS
 from regweave.rearrangement.folding import fold_candidates
 from regweave.rearrangement.operand_loads import OtherOperand
 from regweave.rearrangement.picks.picking import pick_candidate
-from regweave.rearrangement.problem import Problem, find_problem
+from regweave.rearrangement.problem import Problem, find_problem, within_one_warp
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.forms import FORMS, SharedWay
@@ -123,6 +123,11 @@ class Offers:
     def problem(self) -> Problem | str:
         """What an exchange has to do, or why none can."""
         return find_problem(self._relation, self._request.machine.lanes)
+
+    @cached_property
+    def _inside(self) -> Relation | str:
+        """The relation of one warp's words, which all warps repeat; or why there is none."""
+        return within_one_warp(self._relation.in_words, self._request.machine.lanes)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -225,23 +230,25 @@ class Offers:
 
     def _least_hops(self, *, direct: bool) -> Cost:
         """Of an exchange in rounds."""
-        relation = self._relation.in_words
-        if relation.replicated is not None:
+        if isinstance(self._inside, str) or self._relation.in_words.replicated is not None:
             return self._least_steps
-        hops = one_hop_minimum(relation, local=direct)
-        return replace(self._least_steps, exchanges=hops, selects=_choices(relation))
+        hops = one_hop_minimum(self._inside, local=direct)
+        return replace(self._least_steps, exchanges=hops, selects=_choices(self._inside))
 
     @cached_property
     def _least_steps(self) -> Cost:
         """Of any exchange; fused instructions choose too."""
-        relation = self._relation.in_words
+        relation = self._inside
+        if isinstance(relation, str):
+            return Cost(logic=_ENDLESS)
         bits = min(layout.element_type.bits for layout in (relation.source, relation.destination))
         remote = relation.peers != np.arange(relation.lanes)[:, None]
         if relation.destination.bijective:
             lacking = int(remote.sum(axis=1).max())
         else:
-            lacking = _most_different(np.where(remote, relation.destination.table, -1)) - 1
-        return Cost(exchanges=max(-(-lacking * bits // _WORD_BITS), 0), converts=_converts(relation))
+            table = relation.destination.table[: relation.lanes]
+            lacking = _most_different(np.where(remote, table, -1)) - 1
+        return Cost(exchanges=max(-(-lacking * bits // _WORD_BITS), 0), converts=_converts(self._relation))
 
 
 def _converts(relation: Relation) -> int:

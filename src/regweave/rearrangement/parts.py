@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,9 +39,9 @@ class Parts:
     """
 
     bits: int
-    peers: NDArray[np.int64]
-    words: NDArray[np.int64]
-    places: NDArray[np.int64]
+    peers: NDArray[Any]
+    words: NDArray[Any]
+    places: NDArray[Any]
     contents: Contents
 
     @property
@@ -73,7 +73,7 @@ def find_parts(relation: Relation, contents: Contents | None = None) -> Parts:
     """
     size = relation.destination.element_type.per_register
     made = plain_contents(relation) if contents is None else contents
-    at = np.full((relation.source.items, 2), NOTHING)
+    at = np.full((relation.source.items, 2), NOTHING, dtype=np.int32)
     for word, items in enumerate(made):
         for place, item in enumerate(items):
             at[item] = word, place
@@ -81,7 +81,7 @@ def find_parts(relation: Relation, contents: Contents | None = None) -> Parts:
     # a number stands for a source word and a destination word alike: there are as many of both
     count = max(-(-items // size), len(made))
     made += ((),) * (count - len(made))
-    padded = [np.full((lanes, count * size), NOTHING) for _ in range(3)]
+    padded = [np.full((lanes, count * size), NOTHING, dtype=np.int32) for _ in range(3)]
     for table, values in zip(padded, (relation.peers, *np.moveaxis(at[relation.items], 2, 0)), strict=True):
         table[:, :items] = values
     peers, words, places = (table.reshape(lanes, count, size) for table in padded)

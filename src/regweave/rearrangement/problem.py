@@ -11,8 +11,7 @@ every warp has the same to do within itself, one is planned for all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
-import numpy as np
+from functools import lru_cache
 
 from regweave.rearrangement.group import Group, filled_group, find_group
 from regweave.rearrangement.parts import Contents, Parts, find_parts
@@ -50,6 +49,7 @@ def find_problem(relation: Relation, lanes: int) -> Problem | str:
     return Problem(inside, filled_group(parts, find_group(parts)), None, parts)
 
 
+@lru_cache(maxsize=2)
 def within_one_warp(relation: Relation, lanes: int) -> Relation | str:
     """The relation of one warp, which all others repeat, or which slot stands in the way."""
     if relation.lanes <= lanes:
@@ -58,19 +58,22 @@ def within_one_warp(relation: Relation, lanes: int) -> Relation | str:
     if relation.lanes % lanes:
         return f"{layout.name} is spread over {relation.lanes} lanes, which are no warps of {lanes}"
     shape = -1, lanes, relation.peers.shape[1]
-    warps = np.arange(relation.lanes).reshape(-1, lanes, 1) // lanes
-    peers, items = relation.peers.reshape(shape) - warps * lanes, relation.items.reshape(shape)
-    crossing = first_where((peers < 0) | (peers >= lanes))
-    if crossing is not None:
-        warp, lane, item = crossing
+    peers, items = relation.peers.reshape(shape), relation.items.reshape(shape)
+    for warp, held in enumerate(peers):
+        crossing = first_where(held // lanes != warp)
+        if crossing is None:
+            continue
+        lane, item = crossing
         slot = layout.slot_of(warp * lanes + lane, item)
         peer = int(relation.peers[slot.lane, item])
         element = layout.element(*slot)
         return (f"lane {slot.lane} register {slot.register} needs element {element} of lane {peer}: shuffles "
                 f"stay within a warp of {lanes} lanes")  # fmt: skip
-    different = first_where((peers != peers[0]) | (items != items[0]))
-    if different is not None:
-        warp, lane, item = different
+    for warp in range(1, len(peers)):
+        different = first_where((peers[warp] - warp * lanes != peers[0]) | (items[warp] != items[0]))
+        if different is None:
+            continue
+        lane, item = different
         register = layout.slot_of(lane, item).register
         return f"register {register} of lane {lane} is filled differently in warps 0 and {warp}"
     return replace(relation, peers=peers[0], items=items[0])

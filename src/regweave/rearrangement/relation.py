@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class Relation:
 
     source: Layout
     destination: Layout
-    peers: NDArray[np.int64]
-    items: NDArray[np.int64]
+    peers: NDArray[Any]
+    items: NDArray[Any]
     packing: str | None
 
     @property
@@ -119,7 +119,7 @@ def in_words(layout: Layout) -> Layout:
     if layout.element_type.registers == 1:
         return layout
     table = np.stack([2 * layout.table, 2 * layout.table + 1], axis=2).reshape(layout.lanes, -1)
-    return Layout(layout.name, (layout.shape[0], 2 * layout.shape[1]), "b32", table, layout.axes)
+    return Layout.derived(layout.name, (layout.shape[0], 2 * layout.shape[1]), "b32", table, layout.axes)
 
 
 def _first_missing(source: Layout, destination: Layout) -> tuple[int, int]:

@@ -122,4 +122,4 @@ def _order(items: int, size: int) -> NDArray[np.int64]:
 
 
 def _of_pieces(layout: Layout, order: NDArray[np.int64]) -> Layout:
-    return Layout(layout.name, layout.shape, "b8", layout.table[:, order], layout.axes)
+    return Layout.derived(layout.name, layout.shape, "b8", layout.table[:, order], layout.axes)

@@ -22,11 +22,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from regweave.layouts import Layout
+from regweave.layouts.numbers import divided, row_blocks
 from regweave.programs import ProgramBuilder, Value
 from regweave.rearrangement.holders import nearest_holders
 from regweave.rearrangement.networks.assembling import Held, assemble
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _BYTE, _WORD_BYTES = 8, 4
 # instructions for two words
 SWAP = 6
+_SAMPLES = 2  # rows or columns that are looked at before all
 
 
 class Bit(NamedTuple):
@@ -53,16 +55,20 @@ class Bit(NamedTuple):
 
     def of(self, numbers: NDArray[np.int64], layout: Layout) -> NDArray[np.int64]:
         """The bit of elements by their numbers."""
-        return np.divmod(numbers, layout.shape[1])[self.axis] >> self.bit & 1
+        return divided(numbers, layout.shape[1])[self.axis] >> self.bit & 1
 
-    def keeps_lanes(self, layout: Layout, lane_of: NDArray[np.int16]) -> bool:
+    def keeps_lanes(self, layout: Layout, lane_of: NDArray[Any]) -> bool:
         """Whether elements that differ by it alone lie in one lane; `lane_of` is the lane of each element."""
         extent, size = layout.shape[self.axis], 1 << self.bit
         if extent % (2 * size):
             return False
         tile = lane_of.reshape(layout.shape)
-        halves = (tile if self.axis else tile.T).reshape(-1, extent // (2 * size), 2, size)
-        return bool((halves[:, :, 0] == halves[:, :, 1]).all())
+        for some in (slice(_SAMPLES), slice(None)):  # mostly a few tell
+            lines = tile[some] if self.axis else tile[:, some].T
+            halves = lines.reshape(-1, extent // (2 * size), 2, size)
+            if (halves[:, :, 0] != halves[:, :, 1]).any():
+                return False
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +198,8 @@ def turned_bytes(relation: Relation) -> Turned | None:
     halves = None if _places(source, _BYTE // bits) else _halves(source, _BYTE // bits // 2)
     if halves is not None:
         items = halves[:, None] * (_BYTE // bits // 2) + np.arange(_BYTE // bits // 2)
-        source = Layout(source.name, source.shape, source.dtype, source.table[:, items.ravel()], source.axes)
+        table = source.table[:, items.ravel()]
+        source = Layout.derived(source.name, source.shape, source.dtype, table, source.axes)
     places = [_places(layout, _BYTE // bits) for layout in (source, destination)]
     if places[0] is None or places[1] is None:
         return None
@@ -257,26 +264,34 @@ def _bits_of(layout: Layout) -> list[Bit]:
 
 def _places(layout: Layout, size: int) -> list[Bit] | None:
     """The bit that each bit of a place within a byte of `size` elements stands for; None if there is none."""
-    table = layout.table.reshape(layout.lanes, -1, size)
     known = {bit.offset(layout): bit for bit in reversed(_bits_of(layout))}
+    first = layout.table[0]
     found = []
     for place in range(size.bit_length() - 1):
-        bit = known.get(int(table[0, 0, 1 << place] - table[0, 0, 0]))
-        if bit is None or bit.of(table[:, :, 0], layout).any():
+        bit = known.get(int(first[1 << place] - first[0]))
+        if bit is None or bit.of(layout.table[:, ::size], layout).any():
             return None
         found.append(bit)
-    further = sum((np.arange(size) >> place & 1) * bit.offset(layout) for place, bit in enumerate(found))
-    return found if bool((table == table[:, :, :1] + further).all()) else None
+    further = np.zeros(1, dtype=layout.table.dtype)
+    for bit in found:
+        further = np.concatenate([further, further + bit.offset(layout)])
+    for some in row_blocks(layout.table):
+        held = np.ascontiguousarray(layout.table[some].reshape(-1, size).T)
+        if (held - held[0] != further[:, None]).any():
+            return None
+    return found
 
 
 def _travelling(sides: Sequence[Layout], sent: Sequence[Bit], wanted: Sequence[Bit]) -> list[Bit] | None:
     """The bits of places within bytes that travel whole: those of the source where that can be."""
-    lanes = np.arange(sides[0].lanes, dtype=np.int16)[:, None]
+    small = np.uint8 if sides[0].lanes <= 1 << 8 else np.int32
     lane_of = []
     for layout in sides:
-        table = np.empty(layout.elements, dtype=np.int16)
-        table[layout.table] = lanes
-        lane_of.append(table)
+        lanes = np.empty(layout.elements, dtype=small)
+        for some in row_blocks(layout.table):
+            held = layout.table[some].astype(np.intp)
+            lanes[held] = np.arange(some.start, some.start + len(held))[:, None]
+        lane_of.append(lanes)
     common = [
         bit
         for bit in _bits_of(sides[0])
@@ -325,7 +340,7 @@ def _swaps(
 
 def _of_bytes(layout: Layout, numbers: NDArray[np.int64], travelling: Sequence[Bit]) -> Layout:
     """The layout of bytes: the tile without the bits that lie within them."""
-    parts, shape = list(np.divmod(numbers, layout.shape[1])), list(layout.shape)
+    parts, shape = list(divided(numbers, layout.shape[1])), list(layout.shape)
     for axis, bit in sorted(travelling, reverse=True):
         parts[axis] = parts[axis] >> (bit + 1) << bit | parts[axis] & (1 << bit) - 1
         shape[axis] //= 2

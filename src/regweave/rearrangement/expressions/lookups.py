@@ -11,6 +11,7 @@ Wider answers are put together from several look-ups. One of one bit per result 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from regweave.rearrangement.expressions.nodes import LANE, Binary, Constant, Expression, Select
 from regweave.rearrangement.expressions.tables import Table
@@ -42,18 +43,23 @@ def bit_lookup(members: int, lanes: int) -> Expression:
 
 
 def _lookup(table: Table, width: int, fields: dict[int, tuple[int, ...]]) -> Expression:
-    amount = LANE if width == 1 else Binary("shift_left", LANE, Constant(width.bit_length() - 1))
     total: Expression | None = None
     for place, packed in fields.items():
-        # rotated left by its place beforehand, the field arrives where it belongs
-        ready = [Constant((word << place | word >> (32 - place)) & 0xFFFFFFFF) for word in packed]
-        term: Expression = Binary("rotate_right", _chosen(ready, 32 // width), amount)
         kept = ((1 << width) - 1) << place
-        if table.mask & ~kept:
-            term = Binary("and", term, Constant(kept))
+        term = _field(width, place, packed, whole=not table.mask & ~kept)
         total = term if total is None else Binary("or", total, term)
     assert total is not None
     return total
+
+
+@lru_cache(maxsize=1024)
+def _field(width: int, place: int, packed: tuple[int, ...], *, whole: bool) -> Expression:
+    """One field of the answers where it belongs; `whole` if nothing else matters. Tables often share some."""
+    amount = LANE if width == 1 else Binary("shift_left", LANE, Constant(width.bit_length() - 1))
+    # rotated left by its place beforehand, the field arrives where it belongs
+    ready = [Constant((word << place | word >> (32 - place)) & 0xFFFFFFFF) for word in packed]
+    term = Binary("rotate_right", _chosen(ready, 32 // width), amount)
+    return term if whole else Binary("and", term, Constant(((1 << width) - 1) << place))
 
 
 def _chosen(words: Sequence[Expression], bit: int) -> Expression:

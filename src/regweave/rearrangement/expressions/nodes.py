@@ -14,10 +14,10 @@ choice between two values by bits of a third stands for a test and a select:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,16 @@ from regweave.programs import OPCODES, ProgramBuilder, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+def _kept(node: Binary | Select, name: str, make: Callable[[], T]) -> T:
+    """What `make` says, asked once: functools.cached_property would take a lock each time."""
+    known = node.__dict__.get(name)
+    if known is None:
+        known = node.__dict__[name] = make()
+    return known
 
 
 @dataclass(frozen=True)
@@ -54,23 +64,21 @@ class Binary:
     left: Expression
     right: Expression
 
-    def __str__(self) -> str:
-        return self._text
-
     # expressions are looked up often, and later ones are built on earlier ones
-    @cached_property
+    def __str__(self) -> str:
+        return _kept(self, "text", self._text)
+
+    def __hash__(self) -> int:
+        return _kept(self, "hash", self._hash)
+
     def _text(self) -> str:
         if self.opcode == "rotate_right":
             return f"rotate_right({self.left}, {self.right})"
         left, right = (f"({side})" if _infix(side) else str(side) for side in (self.left, self.right))
         return f"{left} {_SIGNS[self.opcode]} {right}"
 
-    @cached_property
     def _hash(self) -> int:
         return hash((self.opcode, self.left, self.right))
-
-    def __hash__(self) -> int:
-        return self._hash
 
 
 @dataclass(frozen=True)
@@ -83,20 +91,18 @@ class Select:
     when_false: Expression
 
     def __str__(self) -> str:
-        return self._text
+        return _kept(self, "text", self._text)
 
-    @cached_property
+    def __hash__(self) -> int:
+        return _kept(self, "hash", self._hash)
+
     def _text(self) -> str:
         sides = (f"({side})" if _infix(side) else str(side) for side in (self.when_true, self.when_false))
         condition = f"({self.condition})" if _infix(self.condition) else str(self.condition)
         return f"{condition} & {self.mask} ? " + " : ".join(sides)
 
-    @cached_property
     def _hash(self) -> int:
         return hash((self.condition, self.mask, self.when_true, self.when_false))
-
-    def __hash__(self) -> int:
-        return self._hash
 
 
 Expression: TypeAlias = Lane | Constant | Binary | Select

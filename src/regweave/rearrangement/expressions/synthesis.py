@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from regweave.rearrangement.expressions.nodes import (
     evaluate,
     expression_cost,
 )
+from regweave.rearrangement.expressions.pool import Pool, pool_of
 from regweave.rearrangement.expressions.tables import Table
 
 if TYPE_CHECKING:
@@ -65,52 +66,74 @@ def _synthesise(
     values: tuple[int | None, ...], mask: int, costs: StepCosts, known: tuple[Expression, ...]
 ) -> Expression:
     table = Table(values, mask)
-    shifted, shifted_values = _shifted(table.lanes)
-    pool, pool_values = shifted, shifted_values
-    if known:
-        pool, pool_values = (*known, *shifted), np.concatenate([_stack(known, table.lanes), shifted_values])
+    pool = pool_of(known, table.lanes)
     # no single operation brings in bits that no value has
-    reached = table.varying < 2 << int(pool_values.max()).bit_length()
-    best: tuple[tuple[int, int, int], Expression] | None = None
-
-    def consider(expressions: Iterator[Expression]) -> None:
-        nonlocal best
-        for expression in expressions:
-            cost = expression_cost(expression, costs, known)
-            if (best is None or cost <= best[0][0]) and table.fits(evaluate(expression, table.lanes)):
-                text = str(expression)
-                score = cost, text.count("rotate") + text.count("?"), len(text)
-                if best is None or score < best[0]:
-                    best = score, expression
-
+    reached = table.varying < 2 << int(pool.values.max()).bit_length()
+    best = _Best(table, costs, known)
     moved = table.moved
-    if moved and not (known and table.fits(_stack(known, table.lanes)).any()):
+    if moved and not (known and table.fits(pool.values[: len(known)]).any()):
         return Binary("xor", LANE, Constant(moved))  # no other operation says it in fewer letters
     if not table.varying:
         return Constant(int(table.target[table.cares][0]) if table.cares.any() else 0)
     if reached:
-        consider(_last_step(table, pool, pool_values))
-    if best is None or best[0][0] > 0:
-        consider(_affine(table))
-    if best is None or best[0][0] > _WORTH_A_CHOICE:
-        consider(chosen_constants(table, costs))
-    if best is None or best[0][0] > _CHEAP_ENOUGH:
-        consider(packed_lookups(table))
+        best.consider(_last_step(table, pool))
+    if best.above(0):
+        best.consider(_affine(table))
+    if best.above(_WORTH_A_CHOICE):
+        best.consider(chosen_constants(table, costs))
+    if best.above(_CHEAP_ENOUGH):
+        best.consider(packed_lookups(table))
         if reached:
-            consider(_pairs(table, pool, pool_values))
-    assert best is not None, f"a look-up per bit fits {values}"
-    return best[1]
+            best.consider(_pairs(table, pool))
+    assert best.found is not None, f"a look-up per bit fits {values}"
+    return best.found
 
 
-@lru_cache(maxsize=1024)
-def _stack(known: tuple[Expression, ...], lanes: int) -> NDArray[Any]:
-    return np.stack([evaluate(entry, lanes) for entry in known])
+class _Best:
+    """The cheapest expression `found` so far that fits a table; its cost is asked if there are others."""
+
+    def __init__(self, table: Table, costs: StepCosts, known: tuple[Expression, ...]) -> None:
+        self._table, self._costs, self._known = table, costs, known
+        self.found: Expression | None = None
+        self._cost: int | None = None
+
+    def consider(self, expressions: Iterator[Expression]) -> None:
+        """Take one of these if it is cheaper, or as cheap and sooner said."""
+        for expression in expressions:
+            cost = None if self.found is None else self._price(expression)
+            if cost is not None and cost > self.cost:
+                continue
+            if not self._table.fits(evaluate(expression, self._table.lanes)):
+                continue
+            if self.found is None or cost != self.cost or _length(expression) < _length(self.found):
+                self.found, self._cost = expression, cost
+
+    def above(self, slots: int) -> bool:
+        """Whether nothing is found yet, or what costs more than so many slots."""
+        return self.found is None or self.cost > slots
+
+    @property
+    def cost(self) -> int:
+        """Slots of what is found."""
+        assert self.found is not None
+        if self._cost is None:
+            self._cost = self._price(self.found)
+        return self._cost
+
+    def _price(self, expression: Expression) -> int:
+        return expression_cost(expression, self._costs, self._known)
 
 
-def _last_step(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> Iterator[Expression]:
+def _length(expression: Expression) -> tuple[int, int]:
+    """Look-ups and choices, then letters."""
+    text = str(expression)
+    return text.count("rotate") + text.count("?"), len(text)
+
+
+def _last_step(table: Table, pool: Pool) -> Iterator[Expression]:
     """A value of the pool, or one of them and a constant that is solved for; on a sample of the lanes."""
     lanes = table.samples()
-    some, values = table.at(lanes), values[:, lanes]
+    some, values, bases = table.at(lanes), pool.values[:, lanes], pool.bases
     for number in _first(some.fits(values)):
         yield pool[number]
     kept, shared = np.full(len(pool), table.kept), np.full(len(pool), table.shared)
@@ -126,7 +149,6 @@ def _last_step(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -
             yield Binary(opcode, constant, base) if opcode == "subtract" else Binary(opcode, base, constant)
     amounts = np.arange(1, max(table.lanes.bit_length(), 2), dtype=np.uint32)[:, None, None]
     # shifting what is shifted and masked already gives nothing new
-    bases = np.array([at for at, entry in enumerate(pool) if not _is_masked(entry)])
     for opcode, moved in (
         ("shift_left", values[bases] << amounts),
         ("shift_right", values[bases] >> amounts),
@@ -135,39 +157,13 @@ def _last_step(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -
             yield Binary(opcode, pool[int(bases[at[1]])], Constant(at[0] + 1))
 
 
-def _is_masked(entry: Expression) -> bool:
-    return isinstance(entry, Binary) and entry.opcode == "and"
-
-
 def _first(fits: NDArray[np.bool_]) -> list[int]:
     return np.flatnonzero(fits)[:_MOST_TRIED].tolist()
 
 
-@lru_cache(maxsize=8)
-def _shifted(lanes: int) -> tuple[tuple[Expression, ...], NDArray[Any]]:
-    """The lane itself, shifted, masked, both, or with a constant added; and the values of all these."""
-    bits = max((lanes - 1).bit_length(), 1)
-    entries: list[Expression] = [LANE]
-    for amount in range(1, bits):
-        entries += [Binary(opcode, LANE, Constant(amount)) for opcode in ("shift_left", "shift_right")]
-    entries += [
-        Binary("and", base, Constant(kept)) for base in tuple(entries) for kept in _runs(2 * bits - 1)
-    ]
-    entries += [Binary("add", LANE, Constant(amount)) for amount in range(1, lanes)]
-    found: dict[bytes, Expression] = {}
-    for entry in sorted(entries, key=lambda entry: (str(entry).count(" "), len(str(entry)))):
-        found.setdefault(evaluate(entry, lanes).tobytes(), entry)
-    return tuple(found.values()), np.stack([np.frombuffer(key, dtype=np.uint32) for key in found])
-
-
-def _runs(bits: int) -> list[int]:
-    """All masks of neighbouring ones within `bits` bits."""
-    return [((1 << length) - 1) << low for length in range(1, bits + 1) for low in range(bits - length + 1)]
-
-
-def _pairs(table: Table, pool: Sequence[Expression], values: NDArray[Any]) -> Iterator[Expression]:
+def _pairs(table: Table, pool: Pool) -> Iterator[Expression]:
     """Two values of the pool combined by xor, add or subtract."""
-    keys = table.keys(values)
+    values, keys = pool.values, table.keys(pool.values)
     order = np.argsort(keys, kind="stable")
     needed = [("xor", values ^ table.target)]
     if table.counts_up:

@@ -17,7 +17,8 @@ from regweave.errors import UnsupportedError
 from regweave.programs import ProgramBuilder, Value
 from regweave.rearrangement.networks.search import find_network
 
-_ANY = -1
+_ANY, _BYTE = -1, 8
+_PADDING = [(_ANY,) * (4 - count) for count in range(5)]
 
 # item -> the word that holds it and the bit at which it lies there
 Held: TypeAlias = dict[int, tuple[Value, int]]
@@ -33,6 +34,11 @@ def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Hel
     places = {item: (number[value] + at // 8, at % 8) for item, (value, at) in held.items()}
     demands: list[tuple[int, ...]] = []
     for items in wanted:
+        if unit == _BYTE:  # as they come
+            found = [places[item] for item in items]
+            if all(low == 0 for _, low in found):
+                demands.append((*[first for first, _ in found], *_PADDING[len(found)]))
+                continue
         demand = [_ANY] * 4
         for place, item in enumerate(items):
             first, low = places[item]
@@ -85,11 +91,29 @@ def _network(
             _permuted(builder, inputs[words[0]], inputs[words[-1]], _of_two(picks, words[0]))
             for words, picks in zip(pairs, demands, strict=True)
         ]
+    if len(demands) == 1:  # word by word, two and two
+        value, _ = _gathered(builder, demands[0], inputs, range(len(inputs)))
+        return [value]
     network = find_network(np.array(demands)[:, None], len(inputs))
     values = list(inputs)
     for node in network.nodes:
         values.append(_permuted(builder, values[node.low], values[node.high], node.picks[0].tolist()))
     return [values[at] for at in network.outputs]
+
+
+def _gathered(
+    builder: ProgramBuilder, picks: Sequence[int], inputs: Sequence[Value], words: Sequence[int]
+) -> tuple[Value, dict[int, int]]:
+    """A word of all that is picked from these words, and the byte of it for each place of the picks."""
+    if len(words) == 1:
+        return inputs[words[0]], {at: byte % 4 for at, byte in enumerate(picks) if byte // 4 == words[0]}
+    half = len(words) // 2
+    (low, lows), (high, highs) = (
+        _gathered(builder, picks, inputs, part) for part in (words[:half], words[half:])
+    )
+    taken = lows | {at: byte + 4 for at, byte in highs.items()}
+    made = _permuted(builder, low, high, [taken.get(at, _ANY) for at in range(4)])
+    return made, {at: at for at in taken}
 
 
 def _of_two(picks: Sequence[int], low: int) -> list[int]:

@@ -330,6 +330,8 @@ def _pack(
     Where `twice[output]` is negative the output's pieces may lie anywhere. Others need theirs in order, some
     of them `twice`, so each has a word of its own, which more may join.
     """
+    if masks.shape[1] == 1:
+        return _pack_alike(masks[:, 0], outputs, twice[:, 0].tolist(), size)
     bins = np.zeros((len(outputs), *masks.shape[1:]), dtype=np.uint64)
     repeated = np.zeros((len(outputs), masks.shape[1]), dtype=np.int64)
     held = np.zeros(len(outputs), dtype=np.int64)
@@ -351,6 +353,33 @@ def _pack(
         held[place] = np.bitwise_count(bins[place]).sum(dtype=np.int64)
         home[output] = place
     return home, bins[:filled]
+
+
+def _pack_alike(
+    masks: NDArray[np.uint64], outputs: Sequence[int], twice: Sequence[int], size: int
+) -> tuple[dict[int, int], NDArray[np.uint64]]:
+    """The same where all lanes are alike, `masks[output]` being numbers of 64 pieces: with whole numbers."""
+    numbers = masks.shape[1]
+    whole = [sum(part << 64 * at for at, part in enumerate(row)) for row in masks.tolist()]
+    bins: list[int] = []
+    repeated: list[int] = []
+    home = {}
+    for output in outputs:
+        mask, place = whole[output], len(bins)
+        loose, least = twice[output] < 0, _MOST
+        for number, held in enumerate(bins if loose else ()):
+            count = (held | mask).bit_count()
+            if count + repeated[number] <= size and count - held.bit_count() < least:
+                place, least = number, count - held.bit_count()
+        if place == len(bins):
+            bins.append(0)
+            repeated.append(0)
+        if not loose:
+            repeated[place] = twice[output]
+        bins[place] |= mask
+        home[output] = place
+    words = [[held >> 64 * at & (1 << 64) - 1 for at in range(numbers)] for held in bins]
+    return home, np.array(words, dtype=np.uint64).reshape(len(bins), 1, numbers)
 
 
 def _joined(held: NDArray[np.int64], more: NDArray[np.int64], first: str) -> NDArray[np.int64]:

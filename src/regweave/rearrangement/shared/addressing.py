@@ -17,15 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import ProgramBuilder, Value
+from regweave.rearrangement.alike import first_alike
 from regweave.rearrangement.expressions.nodes import lower_expression
 from regweave.rearrangement.expressions.synthesis import synthesise
-from regweave.rearrangement.subspaces import spanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class Piece:
 class ThreadValue:
     """A value that depends on the thread's number: `pieces` joined by `joint`, or else a bare `table`."""
 
-    table: NDArray[np.int64]
+    table: NDArray[np.int32]
     pieces: tuple[Piece, ...] | None
     joint: str
 
@@ -82,7 +82,7 @@ class Addresses:
         return sum(value.operations for value in self.values) + len(xors)
 
 
-def plan_addresses(tables: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> Addresses:
+def plan_addresses(tables: Sequence[NDArray[Any]] | NDArray[Any]) -> Addresses:
     """Few values for these `tables`, each the byte address of one access in every thread."""
     found = addresses_within(tables)
     assert found is not None, "without a limit they are always found"
@@ -90,7 +90,7 @@ def plan_addresses(tables: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> A
 
 
 def addresses_within(
-    tables: Sequence[NDArray[np.int64]] | NDArray[np.int64],
+    tables: Sequence[NDArray[Any]] | NDArray[Any],
     alike: NDArray[np.int64] | None = None,
     most: int | None = None,
 ) -> Addresses | None:
@@ -98,40 +98,42 @@ def addresses_within(
 
     Tables that differ by a constant have one number in `alike`, if it is given.
     """
-    tables = np.asarray(tables)
-    kinds = range(len(tables)) if alike is None else alike.tolist()
+    given = np.asarray(tables, dtype=np.int32)
+    kinds = range(len(given)) if alike is None else alike.tolist()
+    starts = given[:, :1]
+    moves, flips = given - starts, given ^ starts
+    least_moves = moves.min(axis=1).tolist()
+    supports = np.bitwise_or.reduce(flips, axis=1).tolist()
+    # one number for all that are equal, whether moved or flipped
+    every = np.concatenate([moves, flips])
+    which = first_alike(every)
+    distinct = np.flatnonzero(which == np.arange(len(which)))
+    linear = dict(zip(distinct.tolist(), _linear(every[distinct]), strict=True))
+    moved, flipped = which.reshape(2, -1).tolist()
     values: list[ThreadValue] = []
     by_kind: dict[int, int] = {}
-    by_moves: dict[bytes, int] = {}
-    by_flips: dict[bytes, int] = {}
+    by_table: dict[int, int] = {}
     uses, operations = [], 0
-    for table, start, kind in zip(tables, tables[:, 0].tolist(), kinds, strict=True):
+    for at, (start, kind) in enumerate(zip(starts[:, 0].tolist(), kinds, strict=True)):
         if kind in by_kind:
             uses.append((by_kind[kind], 0, start))
             continue
-        moved, flipped = table - start, table ^ start
-        least, support = int(moved.min()), int(np.bitwise_or.reduce(flipped))
-        constant, offset = start & support, start & ~support
-        known = by_moves.get(moved.tobytes()) if least >= 0 else None
-        if known is not None:
-            by_kind[kind] = known
-            uses.append((known, 0, start))
-        elif (known := by_flips.get(flipped.tobytes())) is not None:
-            uses.append((known, constant, offset))
+        upwards = least_moves[at] >= 0
+        flip = start & supports[at], start & ~supports[at]
+        if upwards and moved[at] in by_table:
+            by_kind[kind] = by_table[moved[at]]
+            uses.append((by_kind[kind], 0, start))
+        elif flipped[at] in by_table:
+            uses.append((by_table[flipped[at]], *flip))
         else:
-            number = len(values)
-            if least < 0 or _flips(flipped):
-                values.append(_value(flipped))
-                uses.append((number, constant, offset))
-            else:
-                values.append(_value(moved))
-                uses.append((number, 0, start))
+            flips_bits = not upwards or linear[flipped[at]].flips
+            uses.append((len(values), *flip) if flips_bits else (len(values), 0, start))
+            table = flipped[at] if flips_bits else moved[at]
+            by_table[table] = len(values)
+            values.append(_value(every[table], linear[table]))
             operations += values[-1].operations
             if most is not None and operations > most:
                 return None
-            kept = values[-1].table.tobytes()
-            by_moves.setdefault(kept, number)
-            by_flips.setdefault(kept, number)
     return Addresses(tuple(values), tuple(uses))
 
 
@@ -149,28 +151,34 @@ def lower_addresses(
     return lowered
 
 
-def _flips(table: NDArray[np.int64]) -> bool:
-    """Whether each bit of the thread's number flips fixed bits."""
-    return np.array_equal(table, spanned(_ones(table)))
+class _Linear(NamedTuple):
+    """What each bit of the thread's number adds or flips, and whether that is all; empty without bits."""
+
+    ones: list[int]
+    adds: bool
+    flips: bool
 
 
-def _ones(table: NDArray[np.int64]) -> list[int]:
-    """What each bit of the thread's number adds or flips; none where there are no bits."""
-    bits = (table.size - 1).bit_length() if table.size & (table.size - 1) == 0 else 0
-    return table[1 << np.arange(bits)].tolist()
+def _linear(tables: NDArray[np.int32]) -> list[_Linear]:
+    """Of each table."""
+    threads = tables.shape[1]
+    bits = threads.bit_length() - 1
+    if threads != 1 << bits:
+        return [_Linear([], False, False) for _ in tables]
+    sums = xors = np.zeros((len(tables), 1), dtype=tables.dtype)
+    for bit in range(bits):
+        one = tables[:, 1 << bit, None]
+        sums, xors = np.hstack([sums, sums + one]), np.hstack([xors, xors ^ one])
+    ones = tables[:, 1 << np.arange(bits)].tolist()
+    fits = [(made == tables).all(axis=1).tolist() for made in (sums, xors)]
+    return [_Linear(*each) for each in zip(ones, *fits, strict=True)]
 
 
-def _value(table: NDArray[np.int64]) -> ThreadValue:
+def _value(table: NDArray[np.int32], linear: _Linear) -> ThreadValue:
     """The cheaper of sum and xor, or the bare table."""
-    ones = _ones(table)
-    made = []
-    sums = np.zeros(1, dtype=np.int64)
-    for one in ones:
-        sums = np.concatenate([sums, sums + one])
-    if np.array_equal(sums, table):
-        made.append(ThreadValue(table, _fields(ones), "add"))
-    if np.array_equal(table, spanned(ones)):
-        made.append(ThreadValue(table, _shifts(ones), "xor"))
+    made = [ThreadValue(table, _fields(linear.ones), "add")] if linear.adds else []
+    if linear.flips:
+        made.append(ThreadValue(table, _shifts(linear.ones), "xor"))
     return min(made, key=lambda value: value.operations, default=ThreadValue(table, None, ""))
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -76,7 +76,7 @@ class SharedWay:
     request: Request
     relation: Relation
     form: str
-    _programs: dict[Passage, Program] = field(default_factory=dict, init=False, repr=False)
+    _written: dict[Passage, tuple[Program, Cost]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def passage(self) -> tuple[str, Passage] | str:
@@ -114,7 +114,7 @@ class SharedWay:
         whole = None if turned is None else find(self.request, turned.relation)
         if whole is None or isinstance(whole, str):
             return self._spread(find)
-        whole = whole[0], replace(whole[1], turned=turned)
+        whole = whole[0], whole[1].said(turned=turned)
         most = self._instructions(whole[1])
         if most <= least_spread(self.relation):
             return whole
@@ -130,18 +130,18 @@ class SharedWay:
         found = find(self.request, self._lies)
         if isinstance(found, str) or self._lies is self.relation:
             return found
-        return found[0], replace(found[1], pieces=pieces_of(self.relation.destination.element_type.bits))
+        return found[0], found[1].said(pieces=pieces_of(self.relation.destination.element_type.bits))
 
     def _instructions(self, passage: Passage) -> int:
-        program = self._program(passage)
-        return cost_of(program, tuple_moves(program, self.request)).instructions
+        return self._program(passage)[1].instructions
 
-    def _program(self, passage: Passage) -> Program:
-        """The program of a passage, written once."""
-        if passage not in self._programs:
+    def _program(self, passage: Passage) -> tuple[Program, Cost]:
+        """The program of a passage and its cost, written once."""
+        if passage not in self._written:
             name = function_name(self.request.source, self.request.destination, self.form.replace("-", "_"))
-            self._programs[passage] = lower_passage(name, self.relation, passage, self.request.machine)
-        return self._programs[passage]
+            program = lower_passage(name, self.relation, passage, self.request.machine)
+            self._written[passage] = program, cost_of(program, tuple_moves(program, self.request))
+        return self._written[passage]
 
     @property
     def spreading(self) -> int:
@@ -157,8 +157,8 @@ class SharedWay:
         if isinstance(self.passage, str):
             return None
         passage = self.passage[1]
-        if passage in self._programs:
-            return cost_of(self._programs[passage])
+        if passage in self._written:
+            return self._written[passage][1]
         stores, loads = passage.stores, passage.loads
         logic, source, results = 1, self.relation.source, self.relation.destination
         if passage.turned is not None:
@@ -178,16 +178,16 @@ class SharedWay:
 
     def candidate(self) -> Candidate:
         """The candidate, with its program if it applies."""
-        request, form = self.request, self.form
+        form = self.form
         if isinstance(self.passage, str):
             return Candidate("shared", form, self.passage)
         reason, passage = self.passage
         try:
-            program = self._program(passage)
+            program, cost = self._program(passage)
         except UnsupportedError as error:
             return Candidate("shared", form, error.what)
         reason = f"{reason}, {passage.kind} addresses in {passage.bytes} bytes, no bank conflicts"
-        return Candidate("shared", form, reason, program, cost_of(program, tuple_moves(program, request)))
+        return Candidate("shared", form, reason, program, cost)
 
 
 def _whole(request: Request, relation: Relation) -> tuple[str, Passage] | str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,6 +54,12 @@ class Passage:
     pieces: int = 1
     turned: Turned | None = None
     _found: list[Addresses] = field(default_factory=list, init=False, repr=False)
+
+    def said(self, **how: Any) -> Passage:
+        """The same passage with more said about its elements: `pieces` or `turned`."""
+        made = replace(self, **how)
+        made._found.extend(self._found)
+        return made
 
     @property
     def addresses(self) -> Addresses:

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regweave.layouts.numbers import divided
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # the bit addresses of some items of a side in every lane
-_Side = Callable[[slice], "NDArray[np.int64]"]
+_Side = Callable[[slice], "NDArray[Any]"]
 
 _PADDINGS = range(9)
 _ENOUGH = 4  # passages to choose from
@@ -129,10 +130,10 @@ def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, int
     sent = _Slots(relation.lanes, source.items, unit, banks)
     ways = [("source order", sent, sent.at(relation.peers, relation.items))]
     if source.bijective and destination.bijective:
-        held = np.empty(source.table.shape, dtype=np.int64)
+        held = np.empty(source.table.shape, dtype=np.int32)
         held[relation.peers, relation.items] = np.arange(held.size).reshape(relation.peers.shape)
         taken = _Slots(relation.lanes, destination.items, unit, banks)
-        ways.append(("destination order", taken.at(*np.divmod(held, destination.items)), taken))
+        ways.append(("destination order", taken.at(*divided(held, destination.items)), taken))
     # a lane's place in each row of slots is turned, so that lanes which take one lane's words part
     for skew in _PADDINGS:
         for kind in ("turned", "xor") if skew else ("turned",):
@@ -140,7 +141,7 @@ def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, int
                 stored, loaded = (partial(side.turned, skew, kind) for side in sides)
                 yield f"{kind} {order}", 1 if skew else 2, stored, loaded
     if source.bijective:
-        places = [np.divmod(layout.table, layout.shape[1]) for layout in (source, destination)]
+        places = [divided(layout.table, layout.shape[1]) for layout in (source, destination)]
         for padding in _PADDINGS:
             for axis in (0, 1):
                 stride = -(-source.shape[1 - axis] * unit // WORD) * WORD + padding * WORD
@@ -163,23 +164,24 @@ class _Slots:
 
     def __init__(self, lanes: int, items: int, unit: int, banks: int) -> None:
         self.banks = banks
-        self.lanes, self.items = np.arange(lanes)[:, None], np.arange(items)[None]
-        self.row_of_lane, self.bank_of_lane = np.divmod(np.arange(lanes), banks)
-        words, parts = np.divmod(np.arange(items) * unit, WORD)
+        self.row_of_lane, self.bank_of_lane = divided(np.arange(lanes, dtype=np.int32), banks)
+        words, parts = divided(np.arange(items, dtype=np.int32) * unit, WORD)
         self.row_of_item, self.part_of_item = words * -(-lanes // banks), parts
+        self.rows = self.row_of_lane[:, None] + self.row_of_item
+        self.places = np.broadcast_to(self.bank_of_lane[:, None], self.rows.shape)
+        self.parts = np.broadcast_to(self.part_of_item, self.rows.shape)
 
-    def at(self, lanes: NDArray[np.int64], items: NDArray[np.int64]) -> _Slots:
+    def at(self, lanes: NDArray[Any], items: NDArray[Any]) -> _Slots:
         """The places of these slots."""
         found = copy(self)
-        found.lanes, found.items = lanes, items
+        found.rows = self.row_of_item[items] + self.row_of_lane[lanes]
+        found.places, found.parts = self.bank_of_lane[lanes], self.part_of_item[items]
         return found
 
-    def turned(self, skew: int, kind: str, some: slice) -> NDArray[np.int64]:
+    def turned(self, skew: int, kind: str, some: slice) -> NDArray[np.int32]:
         """The addresses of some items, where every row is turned by `skew` banks more than the one before."""
-        items = self.items[:, some]
-        lanes = self.lanes[:, some] if self.lanes.shape[1] > 1 else self.lanes
-        row = self.row_of_item[items] + self.row_of_lane[lanes]
-        bank = self.bank_of_lane[lanes]
+        row, bank = self.rows[:, some], self.places[:, some]
         if skew:
-            bank = (bank + skew * row) % self.banks if kind == "turned" else bank ^ (skew * row % self.banks)
-        return (row * self.banks + bank) * WORD + self.part_of_item[items]
+            turn = skew * row
+            bank = (bank + turn if kind == "turned" else bank ^ turn % self.banks) % self.banks
+        return (row * self.banks + bank) * WORD + self.parts[:, some]
