@@ -39,7 +39,7 @@ def sessions(proto: onnx.ModelProto, threads: int = 1, dims=DIMS, block: bool = 
     natives = Natives(detect(), threads, block_size())
     with Workshop() as shop:
         apart = build(model, [*chains, *find_pieces(model, chains)], natives, shop, block=block)
-        whole = joined(model, apart, natives)
+        whole = joined(apart, natives, shop.path)
         return apart.open(shop, threads), whole.open(shop, threads), whole
 
 
@@ -50,7 +50,7 @@ def foreign(proto: onnx.ModelProto) -> list[str]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_recogniser_runs_as_before_in_every_size(recogniser, run, threads):
     apart, whole, built = sessions(recogniser, threads)
-    assert foreign(built.proto) == ["ReduceMean"]
+    assert foreign(built.proto) == []
     for batch, height, width in ((2, 12, 20), (1, 1, 1), (3, 7, 33), (2, 12, 20), (1, 40, 64)):
         x = np.random.default_rng(width).standard_normal((batch, 16, height, width)).astype(np.float32)
         [right], [alone], [found] = (
@@ -58,7 +58,7 @@ def test_a_recogniser_runs_as_before_in_every_size(recogniser, run, threads):
             apart.run(None, {"x": x}),
             whole.run(None, {"x": x}),
         )
-        np.testing.assert_array_equal(found, alone)
+        np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(found, right, rtol=1e-4, atol=2e-5)
 
 
@@ -86,7 +86,7 @@ def test_rows_are_joined_from_input_to_output(perceptron, run):
     pieces = [piece for piece in find_pieces(model) if piece.kind == "single"]
     with Workshop() as shop:
         natives = Natives(detect(), 1, block_size())
-        built = joined(model, build(model, pieces, natives, shop), natives)
+        built = joined(build(model, pieces, natives, shop), natives, shop.path)
         session = built.open(shop, 1)
     assert [node.op_type for node in built.proto.graph.node] == ["Joined0"]
     for shape in ((2, 7, 64), (1, 1, 64), (3, 50, 64)):

@@ -67,16 +67,15 @@ def check(seed: int, machine, run) -> int:
     natives = Natives(machine, 1 + seed % 2, block_size())
     with Workshop() as shop:
         built = build(model, pieces, natives, shop)
-        session = built.open(shop, natives.threads)
-        whole = joined(model, built, natives).open(shop, natives.threads)
+        apart = built.open(shop, natives.threads)
+        whole = joined(built, natives, shop.path).open(shop, natives.threads)
     for shape in ((2, width, 9, 10), (1, width, 1, 1), (3, width, 13, 5)):
         x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-        apart = session.run(None, {"x": x})
-        for expected, found in zip(apart, whole.run(None, {"x": x}), strict=True):
-            np.testing.assert_array_equal(found, expected, err_msg=str(seed))
-        for expected, found in zip(run(proto, {"x": x}), apart, strict=True):
-            scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5 * scale, err_msg=str(seed))
+        right = run(proto, {"x": x})
+        for session in (apart, whole):
+            for expected, found in zip(right, session.run(None, {"x": x}), strict=True):
+                scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5 * scale, err_msg=str(seed))
     return len(built.blocked)
 
 

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import (
@@ -36,9 +38,9 @@ from regweave.engine.enlarged import Enlarged, fold_enlargements
 from regweave.engine.joining import Joined, join
 from regweave.engine.natives import PLACES, Native, Natives
 from regweave.engine.optimiser import Workshop
-from regweave.engine.reordering import reorder_operator
-from regweave.engine.stand_ins import TO_BLOCKS, TO_PLANES, with_stand_ins
+from regweave.engine.stand_ins import Known, with_stand_ins
 from regweave.graphs import Model, Piece, replace_pieces
+from regweave.graphs.external import is_external, mapped
 from regweave.kernels.arguments import arguments_type
 
 BLOCKED = "Blocked"
@@ -47,10 +49,11 @@ BLOCKED = "Blocked"
 
 @dataclass(frozen=True, eq=False)
 class Build:
-    """A model with pieces in it, not opened yet. `pieces` maps op types to the pieces that they run; those in
+    """`model` with pieces in it, not opened yet. `pieces` maps op types to the pieces that they run; those in
     `enlarged`, by their names, are given an input that they enlarge. `joined` are operators made of several,
     by op types."""
 
+    model: Model
     proto: onnx.ModelProto
     natives: Mapping[str, Native]
     pieces: Mapping[str, Piece]
@@ -94,33 +97,38 @@ def build(
         optimised, small = fold_enlargements(optimised, runs, natives.block)
     wanted = {node.op_type for node in optimised.graph.node if node.domain == DOMAIN}
     made = {name: _native(name, by_name, natives, small.get(name)) for name in sorted(wanted)}
-    return Build(optimised, made, by_name, {runs[name].name: found for name, found in small.items()})
+    return Build(model, optimised, made, by_name, {runs[name].name: found for name, found in small.items()})
 
 
-def joined(model: Model, made: Build, natives: Natives) -> Build:
+def joined(made: Build, natives: Natives, folder: Path, *, products: bool = True) -> Build:
     """What was built, with native operators that nothing foreign separates as one, and native ones in the
-    place of onnxruntime's where there are such."""
+    place of onnxruntime's between them where there are such: of its convolutions only with `products`.
 
-    def channels(tensor: str) -> int | None:
-        shape = model.symbols.get(tensor)
-        count = shape[1] if shape is not None and len(shape) == RANK else None
-        return count if isinstance(count, int) else None
+    `folder` is where the weights of its optimised model lie.
+    """
+    tensors = {tensor.name: tensor for tensor in made.proto.graph.initializer}
 
-    proto = made.proto
-    if natives.block == natives.machine.lanes:
-        proto = with_stand_ins(proto, channels, natives.block)
-    new = {node.op_type for node in proto.graph.node if node.domain == DOMAIN} - made.natives.keys()
-    there = {**made.natives, **{name: _native(name, made.pieces, natives, None) for name in sorted(new)}}
-    sizes = {tensor.name: len(tensor.dims) for tensor in made.proto.graph.initializer}
+    def constant(name: str) -> np.ndarray | None:
+        tensor = tensors.get(name)
+        if tensor is None:
+            return None
+        return mapped(tensor, folder) if is_external(tensor) else numpy_helper.to_array(tensor)
 
-    def rank(tensor: str) -> int | None:
-        if tensor.endswith(blocked_name("")):
+    def rank(name: str) -> int | None:
+        if name.endswith(blocked_name("")):
             return RANK
-        shape = model.symbols.get(tensor)
-        return sizes.get(tensor) if shape is None else len(shape)
+        shape = made.model.symbols.get(name)
+        return len(shape) if shape is not None else len(tensors[name].dims) if name in tensors else None
 
-    proto, found = join(proto, {name: native.operator for name, native in there.items()}, rank)
-    return replace(made, proto=proto, natives=there, joined=found)
+    known, alone = Known(made.model, constant), set()
+    while True:
+        proto, new = with_stand_ins(made.proto, known, natives, products=products, without=alone)
+        there = {**made.natives, **new}
+        proto, found = join(proto, {name: native.operator for name, native in there.items()}, rank)
+        useless = {node.name for node in proto.graph.node if node.domain == DOMAIN and node.op_type in new}
+        if not useless:
+            return replace(made, proto=proto, natives=there, joined=found)
+        alone |= useless
 
 
 def facts_of(
@@ -147,10 +155,6 @@ def _native(name: str, pieces: Mapping[str, Piece], natives: Natives, enlarged: 
         return natives.join(tuple(map(int, name.removeprefix(JOIN).split("x"))), name)
     if name.startswith(GATE):
         return natives.gate(int(name.removeprefix(GATE)), name)
-    for stem in (TO_BLOCKS, TO_PLANES):
-        if name.startswith(stem):
-            count, to_blocks = int(name.removeprefix(stem)), stem == TO_BLOCKS
-            return Native(*reorder_operator(name, count, natives.machine, natives.threads, to_blocks))
     if name.startswith(MEAN):
         return natives.mean(int(name.removeprefix(MEAN)), name)
     piece, blocked = pieces[name.removesuffix(BLOCKED)], name.endswith(BLOCKED)

@@ -6,7 +6,7 @@
     4. verify        each piece against float64
     5. grow          pieces on images into regions, measured and verified in the same way
     6. race          the whole models, interleaved; as long as ours is slower, the least useful pieces go
-    7. unite         native operators become few, with what onnxruntime does as well between them
+    7. unite         native operators become as few as takes no longer (see uniting.py)
 
 What a person asked for by name stays in through 3 and 6, but not through 4. A person who waits is not kept
 for long: what is still in doubt after some seconds stays out, unless `tune` says that there is time.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +31,7 @@ from regweave.engine.profiling import profiles
 from regweave.engine.proposals import Proposal
 from regweave.engine.racing import Race, race
 from regweave.engine.report import Timing
+from regweave.engine.uniting import unite
 from regweave.engine.verification import Check, captured, check_piece
 from regweave.errors import UnsupportedError, VerificationError
 from regweave.graphs import Model, Spread, find_regions, spread
@@ -53,14 +53,6 @@ LEAST_WHOLE = 1.01
 LEAST_CREDIT = 0.003
 """Of the model's time that pieces must gain in place: what a whole model gains beyond all proportion to that
 is luck."""
-
-NOISE = 1.01
-"""Two sessions of one and the same model differ by nearly as much: what wins by less is no faster."""
-
-LEAST_NEAR = 0.85
-"""Of onnxruntime's speed that a piece must have to be taken for the sake of its neighbours."""
-
-NEAR = "about as fast as onnxruntime, and its neighbours need not stop for it"
 
 REGION_MARGIN = 0.05
 """Of a region's time that it must gain beyond what its parts gain: measurements of long pieces differ so."""
@@ -134,21 +126,28 @@ class Court:
         built, regions, others = self._grow(built, able, spare, fates)
         winner, session, result = self._race(built, fates)
         if winner is not None:
-            winner, session = self._united(winner, session, fates)
+            self.say("racing it as few native operators")
+            winner, session = unite(
+                winner,
+                session,
+                lambda made, products: joined(made, self.natives, self.shop.path, products=products),
+                lambda made: made.open(self.shop, self.threads),
+                self.feeds,
+                self.threads,
+                seconds=10.0 if self.patient else 1.5,
+            )
         inside = {member.nodes for p in regions if p.piece.region for member in p.piece.region.members}
         told = [p for p in proposals if p.piece.nodes not in inside]
         return Decision(
             tuple(_told(fates[p.piece.name]) for p in (*told, *regions, *others)), winner, session, result
         )
 
-    def _build(self, proposals: Sequence[Proposal], *, join: bool = False) -> Build:
-        """The model with these pieces; only what a piece needs is spread, the rest stays as it was. `join`
-        makes one operator of what nothing foreign separates."""
+    def _build(self, proposals: Sequence[Proposal]) -> Build:
+        """The model with these pieces; only what a piece needs is spread, the rest stays as it was."""
         taken = {name for p in proposals for name in p.piece.nodes}
         parts = [part for part in self.parts if taken.intersection(part.nodes)]
         model = spread(self.original, parts)
-        built = build(model, [p.piece for p in proposals], self.natives, self.shop)
-        return joined(model, built, self.natives) if join else built
+        return build(model, [p.piece for p in proposals], self.natives, self.shop)
 
     def _buildable(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
         """Those for which there is a kernel."""
@@ -322,48 +321,6 @@ class Court:
         before = result.times["before"]
         return None, self.baseline, Race({"before": before, "after": before})
 
-    def _united(
-        self, built: Build, session: NativeSession, fates: dict[str, Judgement]
-    ) -> tuple[Build, NativeSession]:
-        """The winner in as few operators as can be, where that takes no longer.
-
-        What onnxruntime does about as well joins them, if nothing native has to stop for it then.
-        """
-        wanted = [fates[piece.name].proposal for piece in built.pieces.values()]
-        near = self._near(wanted, fates)
-        for added in (near, []) if near else ([],):
-            whole = self._build([*wanted, *added], join=True)
-            if len(whole.operators) >= len(built.operators):
-                continue
-            self.say(f"racing the model as {len(whole.operators)} native operators")
-            opened = whole.open(self.shop, self.threads)
-            result = race(
-                {
-                    "whole": lambda opened=opened: opened.run(None, self.feeds),
-                    "apart": lambda: session.run(None, self.feeds),
-                },
-                threads=self.threads,
-                seconds=10.0 if self.patient else 1.5,
-            )
-            if result.is_faster("whole", "apart", NOISE) is not True:
-                for proposal in added:
-                    name = proposal.piece.name
-                    fates[name] = replace(fates[name], fused=True, reason=NEAR)
-                return whole, opened
-        return built, session
-
-    def _near(self, wanted: Sequence[Proposal], fates: Mapping[str, Judgement]) -> list[Proposal]:
-        """Pieces that are left to onnxruntime, but would take hardly longer here."""
-        taken = {name for p in wanted for name in p.piece.nodes}
-        found = []
-        for fate in fates.values():
-            piece = fate.proposal.piece
-            if _is_near(fate) and taken.isdisjoint(piece.nodes):
-                with suppress(UnsupportedError):
-                    self.natives.build(piece, piece.name, blocked=self.natives.can_block(piece))
-                    found.append(fate.proposal)
-        return [p for p, check in zip(found, self._checks(found), strict=True) if check.passed]
-
     def _raced(self, session: NativeSession, most: int) -> Race:
         """onnxruntime's model ("before") against ours, until it is clear which is faster."""
 
@@ -397,15 +354,6 @@ def _is_slow(fate: Judgement) -> bool:
     if fate.timing is None:
         return not fate.proposal.after < fate.proposal.before
     return fate.timing.speedup < LEAST_SPEEDUP
-
-
-def _is_near(fate: Judgement) -> bool:
-    """Whether a piece that was not worth it alone may still join its neighbours."""
-    if fate.fused or fate.proposal.piece.region is not None or _failed(fate):
-        return False
-    if fate.timing is None:
-        return LEAST_NEAR * fate.proposal.after <= fate.proposal.before
-    return fate.timing.speedup >= LEAST_NEAR
 
 
 def _slow_reason(fate: Judgement) -> str:

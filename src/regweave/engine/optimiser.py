@@ -32,10 +32,10 @@ class Workshop:
     """A folder for models on their way through onnxruntime; close it when the sessions are open."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` is where the original model's external data lies."""
+        """`folder` is where the original model's external data lies; weights of optimised ones at `path`."""
         self.data = folder
         self._folder = tempfile.TemporaryDirectory(prefix="regweave-")
-        self._path = Path(self._folder.name)
+        self.path = Path(self._folder.name)
         self._count = itertools.count()
 
     def optimise(
@@ -45,7 +45,7 @@ class Workshop:
         threads: int = 1,
     ) -> onnx.ModelProto:
         """`model` after onnxruntime's optimiser, weights left in a file of this workshop."""
-        place = self._path / f"{next(self._count)}.onnx"
+        place = self.path / f"{next(self._count)}.onnx"
         source, folder = self._original(model)
         NativeSession(source, operators, threads=threads, keep=place, folder=folder)
         return _without_lost_inputs(onnx.load(place, load_external_data=False), model.graph)
@@ -73,14 +73,14 @@ class Workshop:
         for tensor in all_tensors(model.graph):
             for entry in tensor.external_data:
                 if entry.key == "location" and self.data is not None:
-                    link = self._path / entry.value
+                    link = self.path / entry.value
                     link.parent.mkdir(parents=True, exist_ok=True)
                     if not link.exists():
                         link.symlink_to(self.data / entry.value)
         return self._save(model), None
 
     def _save(self, model: onnx.ModelProto) -> Path:
-        path = self._path / f"{next(self._count)}.onnx"
+        path = self.path / f"{next(self._count)}.onnx"
         path.write_bytes(model.SerializeToString())
         return path
 

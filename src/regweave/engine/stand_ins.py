@@ -1,61 +1,188 @@
 """Native operators in the place of what onnxruntime does between native ones, where kernels do the same.
 
-    Native -> ReorderInput -> Native -> GlobalAveragePool -> Native        becomes one operator (see joining)
-    Native -> ToBlocks24   -> Native -> Mean96            -> Native
+    Native -> ReorderInput -> nchwc.Conv -> GlobalAveragePool -> Native     becomes one operator: see joining
+    Native -> StandIn0     -> StandIn1   -> StandIn2          -> Native
 
-None of these is worth an operator of its own: they take as long as onnxruntime's. But each would end one.
+None of these is worth an operator of its own: they take about as long as onnxruntime's. But each would end
+one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx
 
-from regweave.devices.onnxruntime import DOMAIN
-from regweave.engine.blocking import MEAN
-from regweave.engine.blocking.forms import NCHWC, channels_name
+from regweave.devices.onnxruntime import DOMAIN, RANK
+from regweave.engine.blocked_convolutions import convolution_piece
+from regweave.engine.blocking.forms import NCHWC
 from regweave.engine.blocking.rewriting import blocked_name
-from regweave.engine.blocking.view import REORDER_OUTPUT, REORDERS
+from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
+from regweave.engine.linewise import linewise_operator
+from regweave.engine.natives import Native, Natives
+from regweave.engine.reordering import reorder_operator
+from regweave.errors import UnsupportedError
+from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
+from regweave.kernels.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
 
-TO_BLOCKS, TO_PLANES = "ToBlocks", "ToPlanes"
-"""Stems of the op types of native reorders; the true number of channels follows."""
+STAND_IN = "StandIn"
+"""What their op types begin with; a number follows."""
+
+SIZE = (1, 32, 32)
+"""Batch, height and width of images for which nothing else is known."""
 
 _BLOCKED = blocked_name("")
-_POOL = "GlobalAveragePool"
+_EPSILON = 1e-5
+_LAST_AXIS = 13
+"""The operator set from which a Softmax without an axis is of the last one."""
 
-Channels = Callable[[str], int | None]
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What there is to know of a model's tensors: `model` is the one that was optimised, `constant` gives
+    the values of an initializer of the optimised one by its name, None for another name."""
+
+    model: Model
+    constant: Callable[[str], np.ndarray | None]
+
+    def shape(self, tensor: str) -> tuple[Any, ...] | None:
+        """That of a float32 tensor, with symbols; of a blocked one, that of the plain one."""
+        plain = tensor.removesuffix(_BLOCKED)
+        return self.model.symbols.get(plain) if self.model.is_float32(plain) else None
+
+    def channels(self, tensor: str) -> int | None:
+        """Of a float32 image, without padding."""
+        shape = self.shape(tensor)
+        count = shape[1] if shape is not None and len(shape) == RANK else None
+        return count if isinstance(count, int) else None
+
+    def size(self, tensor: str) -> tuple[int, int, int]:
+        """Batch, height and width of an image, for the sizes that the model was read for."""
+        shape = self.model.shapes.get(tensor.removesuffix(_BLOCKED))
+        if shape is None or len(shape) != RANK:
+            return SIZE
+        return shape[0] or SIZE[0], shape[2] or SIZE[1], shape[3] or SIZE[2]
 
 
-def with_stand_ins(model: onnx.ModelProto, channels: Channels, block: int) -> onnx.ModelProto:
-    """`model` with native twins of nodes in it. `channels` gives those of a plain tensor, None where they are
-    not known."""
-    weights = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
-    padded: dict[str, int] = {}  # of blocked tensors
+def with_stand_ins(
+    proto: onnx.ModelProto,
+    known: Known,
+    natives: Natives,
+    *,
+    products: bool = True,
+    without: Collection[str] = (),
+) -> tuple[onnx.ModelProto, dict[str, Native]]:
+    """The optimised model `proto` with native twins of nodes in it, and these by their op types.
+
+    Nodes `without` one are given by their names; convolutions have one only with `products`.
+    """
+    finder = _Finder(
+        known, natives, products, next(o.version for o in proto.opset_import if o.domain in ("", "ai.onnx"))
+    )
+    made: dict[str, Native] = {}
     result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result.CopyFrom(proto)
     for node in result.graph.node:
-        source = node.input[0] if node.input else ""
-        if source.endswith(_BLOCKED):
-            count = channels(source.removesuffix(_BLOCKED))
-            if count is not None:
-                padded.setdefault(source, -(-count // block) * block)
-        name = None
-        if node.domain == NCHWC and node.op_type == "Conv" and node.input[1] in weights:
-            padded[node.output[0]] = weights[node.input[1]]
-        elif (node.domain, node.op_type) in REORDERS and not attribute(node, "channels_last", 0):
-            name = _reorder(node, channels(source))
-        elif node.domain == NCHWC and source in padded:
-            padded[node.output[0]] = padded[source]
-            name = channels_name(MEAN, padded[source], block) if node.op_type == _POOL else None
-        if name is not None:
+        name = f"{STAND_IN}{len(made)}"
+        native, reads = finder.find(node, name)
+        if native is not None and node.name not in without:
+            made[name] = native
             del node.attribute[:]
+            node.input[:] = reads
             node.domain, node.op_type = DOMAIN, name
-    return result
+    return result, made
 
 
-def _reorder(node: onnx.NodeProto, plain: int | None) -> str | None:
-    if node.op_type == REORDER_OUTPUT:
-        return f"{TO_PLANES}{attribute(node, 'channels')}"
-    return None if plain is None else f"{TO_BLOCKS}{plain}"
+class _Finder:
+    """Goes over the nodes in their order, and remembers how many channels blocked images have."""
+
+    def __init__(self, known: Known, natives: Natives, products: bool, opset: int) -> None:
+        self.known, self.natives, self.products, self.opset = known, natives, products, opset
+        self.padded: dict[str, int] = {}
+
+    def find(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
+        """The twin of a node under a name, if there is one, and what it reads."""
+        blocks = self.natives.block == self.natives.machine.lanes
+        if node.domain == NCHWC:
+            return self._blocked(node, name) if blocks else (None, [])
+        work = _line_work(node, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
+        if work is None:
+            return None, []
+        machine, threads = self.natives.machine, self.natives.threads
+        return Native(*linewise_operator(name, machine=machine, threads=threads, **work)), [node.input[0]]
+
+    def _blocked(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
+        source, block = node.input[0], self.natives.block
+        channels = self.known.channels(source)
+        if source.endswith(_BLOCKED) and channels is not None:
+            self.padded.setdefault(source, -(-channels // block) * block)
+        if node.op_type in (REORDER_INPUT, REORDER_OUTPUT):
+            to_blocks = node.op_type == REORDER_INPUT
+            count = channels if to_blocks else attribute(node, "channels")
+            if count is None or attribute(node, "channels_last", 0):
+                return None, []
+            machine, threads = self.natives.machine, self.natives.threads
+            return Native(*reorder_operator(name, count, machine, threads, to_blocks)), [source]
+        if node.op_type == "Conv":
+            return self._convolution(node, name, channels)
+        count = self.padded.get(source)
+        if count is None:
+            return None, []
+        self.padded[node.output[0]] = count
+        return (self.natives.mean(count, name) if node.op_type == "GlobalAveragePool" else None), [source]
+
+    def _convolution(
+        self, node: onnx.NodeProto, name: str, channels: int | None
+    ) -> tuple[Native | None, list[str]]:
+        weights = self.known.constant(node.input[1])
+        biased = len(node.input) > 2 and node.input[2]
+        bias = self.known.constant(node.input[2]) if biased else None
+        if weights is None or (biased and bias is None):
+            return None, []
+        self.padded[node.output[0]] = len(weights)
+        if not self.products:
+            return None, []
+        piece = convolution_piece(
+            node, weights, bias, self.natives.block, channels, self.known.size(node.input[0])
+        )
+        with suppress(UnsupportedError):
+            if piece is not None and self.natives.can_block(piece):
+                reads = [node.input[0], *node.input[3:]]
+                return self.natives.build(piece, name, blocked=True), reads
+        return None, []
+
+
+def _line_work(node: onnx.NodeProto, known: Known, opset: int) -> dict[str, Any] | None:
+    """What a node does to the last axes of a tensor, as arguments of `linewise_operator`."""
+    shape = known.shape(node.input[0]) if node.input else None
+    if shape is None or len(shape) > RANK or len([name for name in node.output if name]) != 1:
+        return None
+    rank = len(shape)
+    if node.op_type == "GlobalAveragePool" and rank > 2:
+        return {"work": Mean(), "axes": rank - 2}
+    if node.op_type in ("ReduceMean", "ReduceMax"):
+        work: LineWork = Mean() if node.op_type == "ReduceMean" else LargestOfLine()
+        axes = attribute(node, "axes")
+        if axes is None and len(node.input) > 1:
+            axes = known.constant(node.input[1])
+        last = None if axes is None else sorted(int(axis) % rank for axis in axes)
+        if not last or last != list(range(rank - len(last), rank)):
+            return None
+        return {"work": work, "axes": len(last), "keep": bool(attribute(node, "keepdims", 1))}
+    axis = attribute(node, "axis", -1 if opset >= _LAST_AXIS or node.op_type != "Softmax" else None)
+    if axis is None or axis % rank != rank - 1:
+        return None
+    if node.op_type == "Softmax":
+        return {"work": Softmax(), "axes": 1}
+    if node.op_type == "LayerNormalization":
+        scale, bias = (known.constant(name) if name else None for name in (*node.input[1:], "", "")[:2])
+        if scale is None or (len(node.input) > 2 and node.input[2] and bias is None):
+            return None
+        eps = attribute(node, "epsilon", _EPSILON)
+        return {"work": LayerNorm(eps), "axes": 1, "scale": scale, "bias": bias}
+    return None
