@@ -77,6 +77,8 @@ def test_how_much_runs_natively_is_a_line():
     words = "natively: 30 of 41 nodes in 9 operators (2 of them regions), 86% of the time"
     assert words in drawn(report_table({**REPORT, "native": native}))
     assert words in report_page({**REPORT, "native": native})
+    one = {**native, "operators": 1, "regions": 0}
+    assert "30 of 41 nodes in 1 operator, 86%" in drawn(report_table({**REPORT, "native": one}))
     for nothing in (None, {**native, "nodes": 0, "operators": 0}):
         assert "natively" not in drawn(report_table({**REPORT, "native": nothing}))
 

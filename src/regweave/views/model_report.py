@@ -124,7 +124,8 @@ def native_rows(native: Mapping[str, Any] | None) -> list[str]:
     if not native or not native["operators"]:
         return []
     regions = f" ({native['regions']} of them regions)" if native["regions"] else ""
-    nodes = f"{native['nodes']} of {native['of_nodes']} nodes in {native['operators']} operators{regions}"
+    operators = "1 operator" if native["operators"] == 1 else f"{native['operators']} operators"
+    nodes = f"{native['nodes']} of {native['of_nodes']} nodes in {operators}{regions}"
     return [f"natively: {nodes}, {native['time']:.0%} of the time"]
 
 
