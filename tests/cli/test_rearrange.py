@@ -67,6 +67,20 @@ def test_conditions(arguments, folds, capfd):
     assert not folds or document["instructions"] == 0
 
 
+@pytest.mark.parametrize(
+    ("destination", "without", "flag", "found"),
+    [
+        (A, ["--other-operand-fixed"], "--producer-free", ("fold", "left")),
+        ("mma.m16n8k8.tf32:B", [], "--swap-allowed", ("swap", "producer")),
+    ],
+)
+def test_what_the_product_before_may_do(destination, without, flag, found, capfd):
+    for flags in ([], [flag]):
+        assert main(["rearrange", C, destination, *without, *flags, "--json"]) == 0
+        document = json.loads(capfd.readouterr().out)
+        assert ((document["strategy"], document["form"]) == found) == bool(flags)
+
+
 def test_the_next_operand(capfd):
     loaded = ["rearrange", C, A, "--next-operand", "shared:n", "--result-free", "--json"]
     assert main(loaded) == 0

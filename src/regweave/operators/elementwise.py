@@ -169,10 +169,13 @@ class MulScalar(Elementwise):
 class _WithOperand(Elementwise):
     """An operator with a second operand, which must be given."""
 
-    def _given(self, operand: np.ndarray | None) -> np.ndarray:
+    function: ClassVar[np.ufunc]
+
+    def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
         if operand is None:
             raise InputError(f"{self.name} needs its operand", expected=f"a {self.operand} operand")
-        return operand
+        with np.errstate(invalid="ignore"):
+            return self.function(x, operand)
 
 
 @frozen
@@ -181,10 +184,7 @@ class ChannelAdd(_WithOperand):
 
     name: ClassVar[str] = "channel_add"
     operand: ClassVar[OperandKind] = "channel"
-
-    def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return x + self._given(operand)
+    function: ClassVar[np.ufunc] = np.add
 
 
 @frozen
@@ -193,10 +193,7 @@ class ChannelMul(_WithOperand):
 
     name: ClassVar[str] = "channel_mul"
     operand: ClassVar[OperandKind] = "channel"
-
-    def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return x * self._given(operand)
+    function: ClassVar[np.ufunc] = np.multiply
 
 
 @frozen
@@ -205,10 +202,7 @@ class TensorAdd(_WithOperand):
 
     name: ClassVar[str] = "tensor_add"
     operand: ClassVar[OperandKind] = "tensor"
-
-    def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return x + self._given(operand)
+    function: ClassVar[np.ufunc] = np.add
 
 
 @frozen
@@ -217,7 +211,4 @@ class TensorMul(_WithOperand):
 
     name: ClassVar[str] = "tensor_mul"
     operand: ClassVar[OperandKind] = "tensor"
-
-    def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return x * self._given(operand)
+    function: ClassVar[np.ufunc] = np.multiply

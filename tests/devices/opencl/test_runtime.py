@@ -27,7 +27,7 @@ def in_fresh_process(code, **variables):
 
 def test_the_device_is_a_processor_with_local_memory(device):
     assert device.device_name
-    assert device.local_bytes >= 32 << 10
+    assert device.device.local_mem_size >= 32 << 10
 
 
 def test_the_library_is_found_in_its_wheel(device):

@@ -20,7 +20,6 @@ from regweave.assembly.variables import Variable
 from regweave.errors import AssemblyError
 from regweave.values import frozen
 
-RULES = ("label", "keyword", "name", "known", "new", "register", "number", "word")
 _CONSTRAINT = re.compile(r"(\w+):([vsa])([1-9]\d*)?(?:@([1-9]\d*))?(?:=([vsa]\d+))?\Z")
 
 

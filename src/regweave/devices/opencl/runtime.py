@@ -49,11 +49,6 @@ class Runtime:
         """What the runtime calls the processor."""
         return self.device.name.strip()
 
-    @property
-    def local_bytes(self) -> int:
-        """Bytes of local memory that one work-group can have."""
-        return self.device.local_mem_size
-
 
 def unsupported_reason() -> str | None:
     """None if OpenCL C can be run here, else why it cannot."""
