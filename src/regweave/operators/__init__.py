@@ -25,7 +25,9 @@ from regweave.operators.smooth import Gelu, Sigmoid, Silu, Tanh
 from regweave.operators.stage import Order, Signature, Stage
 
 if TYPE_CHECKING:
-    from regweave.operators.convolution import Axis, Convolution, convolution_of
+    from regweave.operators.axis import Axis
+    from regweave.operators.convolution import Convolution
+    from regweave.operators.convolution_settings import convolution_of
     from regweave.operators.planes import EnlargedTaps, Largest, PixelShuffle, PlaneWork, Repeat
     from regweave.operators.run import ElementwiseRun, RunSignature
 
@@ -69,7 +71,9 @@ __all__ = [
 
 __getattr__ = lazy_names(
     __name__,
-    convolution=("Axis", "Convolution", "convolution_of"),
+    axis=("Axis",),
+    convolution=("Convolution",),
+    convolution_settings=("convolution_of",),
     planes=("EnlargedTaps", "Largest", "PixelShuffle", "PlaneWork", "Repeat"),
     run=("ElementwiseRun", "RunSignature"),
 )
