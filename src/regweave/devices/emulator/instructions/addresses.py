@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from regweave.assembly.amd.lines import Operand
-from regweave.devices.emulator.instructions.sources import scalar_places, scalar_value, vector_places
+from regweave.devices.emulator.instructions.words import scalar_places, scalar_value, vector_places
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort
 from regweave.errors import UnsupportedError

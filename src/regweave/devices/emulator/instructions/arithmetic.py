@@ -13,12 +13,12 @@ import numpy as np
 from regweave.assembly.amd.lines import Operand
 from regweave.devices.emulator.instructions import fp8
 from regweave.devices.emulator.instructions.indexing import prepare_mode, prepare_movrel
+from regweave.devices.emulator.instructions.lanes import dpp_lanes
 from regweave.devices.emulator.instructions.results import make_implied, make_result
-from regweave.devices.emulator.instructions.sources import (
+from regweave.devices.emulator.instructions.sources import make_source
+from regweave.devices.emulator.instructions.words import (
     Source,
-    dpp_lanes,
     make_mask,
-    make_source,
     scalar_places,
     scalar_value,
     vector_places,

@@ -12,7 +12,7 @@ import numpy as np
 
 from regweave.devices.emulator.instructions.addresses import Buffer, global_address, offset_of
 from regweave.devices.emulator.instructions.global_memory import access_of, receive
-from regweave.devices.emulator.instructions.sources import vector_places
+from regweave.devices.emulator.instructions.words import vector_places
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort
 from regweave.devices.emulator.state.registers import FLAT, LDS, VECTOR_MEMORY

@@ -17,7 +17,7 @@ from regweave.devices.emulator.instructions.addresses import (
     scalar_address,
     scalar_pair,
 )
-from regweave.devices.emulator.instructions.sources import scalar_places, scalar_value, vector_places
+from regweave.devices.emulator.instructions.words import scalar_places, scalar_value, vector_places
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort
 from regweave.devices.emulator.state.registers import FLAT, SCALAR_MEMORY, VECTOR_MEMORY

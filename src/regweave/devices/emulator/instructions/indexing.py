@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from regweave.devices.emulator.instructions.index_mode import parts
-from regweave.devices.emulator.instructions.sources import scalar_places, scalar_value
+from regweave.devices.emulator.instructions.words import scalar_places, scalar_value
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort
 from regweave.devices.emulator.state.registers import PLACES

@@ -1,4 +1,4 @@
-"""Which lane a lane takes its operand from: DPP's controls, and the patterns of `ds_swizzle_b32`.
+"""Which lane a lane takes its operand from: DPP, its controls, and the patterns of `ds_swizzle_b32`.
 
     >>> moves("row_shr", "1")[0][:4]
     array([-1,  0,  1,  2])
@@ -8,8 +8,13 @@ A row is 16 lanes, a bank four of them. -1 stands for no lane.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from regweave.devices.emulator.instructions.words import Source
+from regweave.devices.emulator.program import Step
+from regweave.devices.emulator.state.cohort import Cohort
 from regweave.errors import AssemblyError
 
 _LANE = np.arange(64)
@@ -64,3 +69,45 @@ def swizzle(offset: int) -> np.ndarray:
         return (_LANE & ~3) + (offset >> 2 * (_LANE & 3) & 3)
     kept, ones, flipped = offset & 31, offset >> 5 & 31, offset >> 10 & 31
     return (_LANE & 32) + ((_LANE & 31 & kept | ones) ^ flipped)
+
+
+def moved(step: Step, word: Source) -> Source:
+    """A source whose lanes DPP moves; nothing else where the step has no such control."""
+    control = next((name for name in CONTROLS if name in step.modifiers), None)
+    if control is None:
+        return word
+    taken, _ = moves(control, step.modifiers[control])
+    there = taken >= 0
+
+    def read(c: Cohort) -> np.ndarray:
+        active = c.lanes
+        needed = np.zeros_like(active)
+        rows, columns = np.nonzero(active & there & active[:, taken])
+        needed[rows, taken[columns]] = True
+        kept = c.lanes
+        c.lanes = needed  # only lanes that are taken from must hold something
+        try:
+            value = word(c)
+        finally:
+            c.lanes = kept
+        return np.where(there & active[:, taken], value[:, taken], np.uint32(0))
+
+    return read
+
+
+def dpp_lanes(step: Step) -> Callable[[Cohort], np.ndarray] | None:
+    """The lanes that a DPP instruction writes; None for other instructions."""
+    control = next((name for name in CONTROLS if name in step.modifiers), None)
+    if control is None:
+        return None
+    taken, written = moves(control, step.modifiers[control])
+    on = written & masked(step.modifiers.get("row_mask", "15"), step.modifiers.get("bank_mask", "15"))
+    zeros = "bound_ctrl" in step.modifiers
+    there = taken >= 0
+
+    def find(c: Cohort) -> np.ndarray:
+        if zeros:
+            return c.lanes & on
+        return c.lanes & on & there & c.lanes[:, taken]
+
+    return find

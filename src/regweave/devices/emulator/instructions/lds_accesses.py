@@ -14,7 +14,7 @@ import numpy as np
 from regweave.devices.emulator.instructions import lanes as patterns
 from regweave.devices.emulator.instructions.addresses import offset_of
 from regweave.devices.emulator.instructions.global_memory import access_of, given, receive
-from regweave.devices.emulator.instructions.sources import vector_places
+from regweave.devices.emulator.instructions.words import vector_places
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort
 from regweave.devices.emulator.state.registers import LANES, LDS

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from regweave.devices.emulator.instructions.sources import number_bits, vector_places
+from regweave.devices.emulator.instructions.words import number_bits, vector_places
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort
 from regweave.devices.emulator.state.registers import LANES

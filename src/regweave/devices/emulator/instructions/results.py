@@ -12,13 +12,8 @@ from typing import Any
 import numpy as np
 
 from regweave.devices.emulator.instructions.index_mode import write_relative
-from regweave.devices.emulator.instructions.sources import (
-    DTYPES,
-    bits_in,
-    scalar_places,
-    selection,
-    vector_places,
-)
+from regweave.devices.emulator.instructions.sources import bits_in, selection
+from regweave.devices.emulator.instructions.words import DTYPES, scalar_places, vector_places
 from regweave.devices.emulator.program import Program, Step
 from regweave.devices.emulator.state.cohort import Cohort, bits_of_lanes
 from regweave.devices.emulator.state.registers import PLACES

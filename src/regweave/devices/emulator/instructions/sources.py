@@ -8,27 +8,27 @@ v2          of type 2f16:  its halves, as op_sel says           [2, waves, 64]
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from regweave.assembly.amd.lines import Operand
-from regweave.devices.emulator.instructions import lanes
 from regweave.devices.emulator.instructions.index_mode import read_relative
+from regweave.devices.emulator.instructions.lanes import moved
+from regweave.devices.emulator.instructions.words import (
+    DTYPES,
+    Source,
+    make_mask,
+    number_bits,
+    scalar_places,
+    vector_places,
+)
 from regweave.devices.emulator.program import Program, Step
-from regweave.devices.emulator.state.cohort import Cohort, lanes_of
-from regweave.devices.emulator.state.registers import PLACES
+from regweave.devices.emulator.state.cohort import Cohort
 from regweave.errors import UnsupportedError
 
 Array = Any
-Source = Callable[[Cohort], Array]
-DTYPES = {
-    "u32": np.uint32, "i32": np.int32, "f32": np.float32, "b32": np.uint32, "u16": np.uint16, "i16": np.int16,
-    "f16": np.float16, "u64": np.uint64, "i64": np.int64, "f64": np.float64, "b64": np.uint64,
-}  # fmt: skip
 _SIGN = {16: 1 << 15, 32: 1 << 31, 64: 1 << 63}
-_INVERSE_TURN = {16: 0x3118, 32: 0x3E22F983, 64: 0x3FC45F306DC9C882}
 _SELECTIONS = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8), "WORD_0": (0, 16),
                "WORD_1": (16, 16), "DWORD": (0, 32)}  # fmt: skip
 
@@ -45,63 +45,11 @@ def selection(word: str) -> tuple[int, int]:
     return _SELECTIONS[word]
 
 
-def number_bits(text: str, kind: str) -> int:
-    """The bits that a number in an instruction has for an operand of a type."""
-    width = 8 * np.dtype(DTYPES.get(kind.lstrip("2"), np.uint32)).itemsize
-    try:
-        value = int(text, 0)
-    except ValueError:
-        value = None
-    if value is not None:
-        if kind == "f64" and not -16 <= value <= 64:
-            value <<= 32  # a literal is the high half
-        return value & (1 << width) - 1
-    if text.startswith(("src_", "lds_direct")):
-        raise UnsupportedError(f"the operand {text!r} is not emulated")
-    if text == "0.15915494":
-        return _INVERSE_TURN[width]
-    float_type = {16: np.float16, 32: np.float32, 64: np.float64}[width]
-    return int(np.array(float(text), float_type).view(f"u{width // 8}"))
-
-
-def scalar_places(operand: Operand) -> list[int]:
-    """The scalar registers of an operand."""
-    if operand.kind == "register":
-        return list(range(operand.first, operand.stop))
-    low = operand.text if operand.text in PLACES else f"{operand.text}_lo"
-    return [PLACES[low]] if operand.text in PLACES else [PLACES[low], PLACES[low] + 1]
-
-
-def vector_places(program: Program, operand: Operand) -> list[int]:
-    """The vector or accumulation registers of an operand by number."""
-    base = program.vectors if operand.text == "a" else 0
-    return [base + index for index in range(operand.first, operand.stop)]
-
-
-def scalar_value(operand: Operand) -> Source:
-    """A scalar register or a number, [waves, 1]."""
-    if operand.kind == "number":
-        value = np.full((1, 1), number_bits(operand.text, "u32"), np.uint32)
-        return lambda c: np.broadcast_to(value, (c.count, 1))
-    (place,) = scalar_places(operand)
-    return lambda c: c.read_scalar(place)
-
-
 def _words(program: Program, operand: Operand) -> list[Source]:
     """The registers of an operand, each as a source of 32-bit words."""
     if operand.kind == "register" and operand.text in "va":
         return [lambda c, number=number: c.read(number) for number in vector_places(program, operand)]
     return [lambda c, place=place: c.read_scalar(place) for place in scalar_places(operand)]
-
-
-def make_mask(operand: Operand) -> Source:
-    """A pair of scalar registers as one boolean per lane."""
-    low, high = scalar_places(operand)
-
-    def read(c: Cohort) -> Array:
-        return lanes_of(c.read_scalar(low)[:, 0], c.read_scalar(high)[:, 0])
-
-    return read
 
 
 def make_source(program: Program, step: Step, position: int, kind: str) -> Source:
@@ -117,7 +65,7 @@ def make_source(program: Program, step: Step, position: int, kind: str) -> Sourc
         if position in step.relative and operand.text == "v":
             words = [read_relative(number) for number in vector_places(program, operand)]
         if index == 0:
-            words = [_moved(step, word) for word in words]
+            words = [moved(step, word) for word in words]
         if f"src{index}_sel" in step.modifiers:
             words = [_selected(step, index, position in step.signed, words[0])]
     return _typed(step, operand, index, kind, words)
@@ -141,48 +89,6 @@ def _number_words(step: Step, operand: Operand, kind: str, index: int) -> list[S
     parts = [bits & 0xFFFFFFFF, bits >> 32]
     arrays = [np.full((1, 1), part, np.uint32) for part in parts]
     return [lambda c, array=array: array for array in arrays]
-
-
-def _moved(step: Step, word: Source) -> Source:
-    """A source whose lanes DPP moves; nothing else where the step has no such control."""
-    control = next((name for name in lanes.CONTROLS if name in step.modifiers), None)
-    if control is None:
-        return word
-    taken, _ = lanes.moves(control, step.modifiers[control])
-    there = taken >= 0
-
-    def read(c: Cohort) -> Array:
-        active = c.lanes
-        needed = np.zeros_like(active)
-        rows, columns = np.nonzero(active & there & active[:, taken])
-        needed[rows, taken[columns]] = True
-        kept = c.lanes
-        c.lanes = needed  # only lanes that are taken from must hold something
-        try:
-            value = word(c)
-        finally:
-            c.lanes = kept
-        return np.where(there & active[:, taken], value[:, taken], np.uint32(0))
-
-    return read
-
-
-def dpp_lanes(step: Step) -> Callable[[Cohort], Array] | None:
-    """The lanes that a DPP instruction writes; None for other instructions."""
-    control = next((name for name in lanes.CONTROLS if name in step.modifiers), None)
-    if control is None:
-        return None
-    taken, written = lanes.moves(control, step.modifiers[control])
-    on = written & lanes.masked(step.modifiers.get("row_mask", "15"), step.modifiers.get("bank_mask", "15"))
-    zeros = "bound_ctrl" in step.modifiers
-    there = taken >= 0
-
-    def find(c: Cohort) -> Array:
-        if zeros:
-            return c.lanes & on
-        return c.lanes & on & there & c.lanes[:, taken]
-
-    return find
 
 
 def _selected(step: Step, index: int, signed: bool, word: Source) -> Source:
