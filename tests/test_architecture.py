@@ -1,5 +1,6 @@
 """docs/architecture.md and its drawing: what they name is there, the floors are those of the linter."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -42,3 +43,19 @@ def test_the_stops_of_a_journey_are_drawn_at_the_folders_that_its_list_names(kin
     for height, number in stops:
         floor = re.findall(rf'y="{int(height) + 5}"><tspan class="name">(\w+)<', DRAWING)
         assert any(f"`{name}/" in steps[number] for name in floor), (number, floor)
+
+
+def _maps():
+    for path in PACKAGE.glob("**/__init__.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = set(re.findall(r"`([a-z]\w*[a-z0-9])`", ast.get_docstring(tree) or ""))
+        if names:
+            yield pytest.param(path.parent, names, id=str(path.parent.relative_to(PACKAGE)))
+
+
+@pytest.mark.parametrize(("folder", "names"), [*_maps()])
+def test_what_a_folders_words_name_is_in_it(folder, names):
+    """Modules, folders, or names that it hands out; `pick` and `tbl` are instructions."""
+    public = re.findall(r'"(\w+)"', (folder / "__init__.py").read_text("utf-8"))
+    inside = {path.stem for path in folder.iterdir()}
+    assert names - {*public} - inside - {"pick", "tbl"} == set()

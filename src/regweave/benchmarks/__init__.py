@@ -1,6 +1,9 @@
 """Side by side with other libraries: the cases, the peers, the timing, the machine's own bounds.
 
-This stands above the engine because it measures it, and nothing else in the library imports it.
+`cases`, `convolution_cases` and `image_cases` are what is measured, `peers` lists the others (a module each)
+and `our_side` is ours; `comparison` runs them in turns (`interleave`), beside the machine's `bounds`.
+`models` times whole models; `rearrangements` and `seam_kernels` count instructions. This stands above the
+engine because it measures it, and nothing else in the library imports it.
 """
 
 from regweave.benchmarks.bounds import machine_bounds

@@ -1,4 +1,9 @@
-"""Convolutions of images of any size: on the image itself or on rows rearranged for the kernel's width."""
+"""Convolutions of images of any size: on the image itself or on rows rearranged for the kernel's width.
+
+`calls` is what people call. On this processor `decision` says which kernel runs, `choice` its tile, `strips`
+and bands (or `channels_last` its own), `native` holds weights and `tables`. For other devices the `planner`
+makes a `plan` by `costs`: `lanes` and `rearranging` are its kernels, `emitting` and `hosting` their texts.
+"""
 
 from typing import TYPE_CHECKING
 

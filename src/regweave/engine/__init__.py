@@ -1,4 +1,10 @@
-"""A whole model: find its cascades, decide, build, run inside onnxruntime, verify, report."""
+"""A whole model: find its cascades, decide, build, run inside onnxruntime, verify, report.
+
+`fusing` is the call. `proposals` says what to try, `natives` makes an operator of each piece (`regional`
+those of convolutions), `building` a session of a choice of them (with `blocking` of images, and `uniting` of
+operators); `deciding` judges, by `profiling`, `racing` and `verification`; `reporting` tells it, and `fused`
+is what runs.
+"""
 
 from regweave.engine.fused import Fused
 from regweave.engine.fusing import fuse

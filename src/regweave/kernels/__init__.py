@@ -1,4 +1,11 @@
-"""The kernels: generators that speak only a machine's instruction table, one source for all machines."""
+"""The kernels: generators that speak only a machine's instruction table, one source for all machines.
+
+`chain` fuses products (on `rows`, or on `pixels` of planes, a `stage` at a time; large ones by `seven`),
+`gemm` is one product, `sweeps` are element-wise runs. `convolution` and `channels_last` convolve;
+`depthwise`, `planes`, `taps` and `means` work on images between such kernels; `photographs` and `colours` on
+pictures; `seams` and `amd` are for GPUs. All write through a `workspace`, compute activations by
+`activations`, and are called with `arguments`.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,11 @@
-"""From one layout to another inside a warp: relation, group, coordination matrix, strategy, proof."""
+"""From one layout to another inside a warp: relation, group, coordination matrix, strategy, proof.
+
+A `request` has a `relation`, of `words` or `parts` of words, and a `group`. `offers` lists what could carry
+it out: `folding`, `swap`, the `exchange` in rounds (a matrix by `schedule`, its `expressions`, `networks` of
+selects), in `steps` or by `picks`, and `shared` memory. The `planner` takes the cheapest by `cost`, the
+`proof` runs it on every slot, and the `plan` explains itself. `chains` does it for products that follow one
+another.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,11 @@
-"""Kernels for AMD's GCN and CDNA processors: a builder, and what it analyses, assigns and inserts."""
+"""Kernels for AMD's GCN and CDNA processors: a builder, and what it analyses, assigns and inserts.
+
+A `kernel` collects instructions: `lines` takes a line apart, `operand_lookup` finds what its operands are in
+the `registry` of variables, `shapes` says what it reads and writes (by `signatures`), `recording` keeps it.
+When it is finished, `parts` and `lanes` say what is live, `assignment` chooses registers, `waits` and
+`distances` what must stand between, `proof` checks. `finished` is the text, with the `descriptor` that a
+loader reads.
+"""
 
 from typing import TYPE_CHECKING
 
