@@ -1,7 +1,7 @@
 """Which filters can be calculated in whole numbers, and how: from an `ImageFilter` to a `ByteFilter`.
 
     filter                   whole numbers
-    gaussian3, gaussian5     weights / 16 and / 256
+    gaussian3 to gaussian9   weights / 16 to / 65536; from gaussian7 on sums of 32 bits
     sobel, laplacian         weights / 4, of which the root of the sum of squares is taken, and / 1
     unsharp                  512 in the middle less gaussian5's weights, / 256: more than 16 bits hold, but
                              twice the pixel is whole, so that gaussian5 can be rounded before it is
@@ -13,6 +13,7 @@ The same goes for kernels from files. What is calculated in whole numbers is exa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from regweave.images.filters import ImageFilter
 
 #: Weights are divided by no higher power of two, and no larger as whole numbers.
-_MOST_SHIFT, _MOST = 15, 1 << 16
+_MOST_SHIFT, _MOST = 16, 1 << 16
 #: Responses that a filter may have.
 _MOST_RESPONSES = 2
 
 
 def whole_numbers(chosen: ImageFilter, channels: int) -> ByteFilter | None:
-    """The filter in whole numbers for bytes of so many channels; None where 16 bits do not hold it."""
+    """The filter in whole numbers for bytes of so many channels; None where that is not exact."""
     kernels = chosen.kernels
     if len(kernels) > _MOST_RESPONSES or not np.isfinite(kernels).all() or not kernels.any(axis=(1, 2)).all():
         return None
@@ -39,18 +40,15 @@ def whole_numbers(chosen: ImageFilter, channels: int) -> ByteFilter | None:
     if shift is None:
         return _mean(kernels, channels, finish)
     whole = np.rint(kernels.astype(np.float64) * 2**shift).astype(np.int64)
-    found = _described(whole, channels, shift=shift, finish=finish)
-    if found.fits():
-        return found
-    if len(kernels) > 1 or finish == "magnitude":
-        return None
-    _, height, width = kernels.shape
-    middle = np.zeros_like(whole)
-    middle[0, height // 2, width // 2] = 2 << shift
-    if not (middle - whole).any():
-        return None
-    found = _described(middle - whole, channels, shift=shift, finish="sharpen")
-    return found if found.fits() else None
+    plain = _described(whole, channels, shift=shift, finish=finish)
+    found = [plain, replace(plain, wide=True)]
+    if len(kernels) == 1 and finish == "round":
+        _, height, width = kernels.shape
+        middle = np.zeros_like(whole)
+        middle[0, height // 2, width // 2] = 2 << shift
+        if (middle - whole).any():
+            found.insert(1, _described(middle - whole, channels, shift=shift, finish="sharpen"))
+    return next((form for form in found if form.fits()), None)
 
 
 def _power(kernels: np.ndarray) -> int | None:
@@ -68,8 +66,8 @@ def _mean(kernels: np.ndarray, channels: int, finish: str) -> ByteFilter | None:
     count = height * width
     if finish != "round" or count % 2 == 0 or not (kernels == np.float32(1 / count)).all():
         return None
-    found = _described(np.ones_like(kernels, np.int64), channels, divisor=count)
-    return found if found.fits() else None
+    plain = _described(np.ones_like(kernels, np.int64), channels, divisor=count)
+    return next((form for form in (plain, replace(plain, wide=True)) if form.fits()), None)
 
 
 def _described(whole: np.ndarray, channels: int, **more: object) -> ByteFilter:

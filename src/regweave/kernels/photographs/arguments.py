@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from regweave.kernels.photographs.columns import way_of
+from regweave.kernels.photographs.columns import Tall, way_of
 from regweave.kernels.photographs.structure import ByteFilter
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ class PhotographArguments(ctypes.Structure):
 def spare_registers(filter: ByteFilter, machine: VectorMachine) -> int:
     """Vector registers that are left for constants, beside what is kept from row to row and made of a row;
     below zero where these are too many already."""
-    kept = sum(way_of(uses).registers(filter.height) for uses in filter.uses)
+    if filter.wide:
+        kept = Tall.registers(filter)
+    else:
+        kept = sum(way_of(uses).registers(filter.height) for uses in filter.uses)
     there = len(machine.register_class("vector").registers)
     return there - kept - 2 * len(filter.rows) - _WORKING
 

@@ -6,18 +6,26 @@ the way that takes the fewest additions:
     binomial     1 2 1 is 1 1 after 1 1: sums of two neighbours, as often as there are rows less one
     running      1 1 1 ...: the last sum, plus the new row, minus the one that leaves
     pending      anything: a sum for each response that is not complete; every row is added to all of them
+
+Responses that have more than 16 bits are made of all their rows at once (`Tall`): sums of rows are kept, and
+two rows at a time multiplied by their two factors, added in 32 bits.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import zip_longest
 from math import comb
 from typing import TYPE_CHECKING, Protocol
 
-from regweave.kernels.photographs.structure import ByteFilter
+from regweave.kernels.photographs.structure import LOWERED, ByteFilter
 
 if TYPE_CHECKING:
+    from regweave.assembly.variables import Variable
     from regweave.kernels.photographs.words import WordMath, Words
+
+#: Vectors of responses in 32 bits that are being made.
+_AT_WORK = 6
 
 Uses = tuple[tuple[int, int] | None, ...]
 
@@ -133,6 +141,51 @@ class Pending:
         index, factor = use
         value = row.times(index, abs(factor))
         return self.math.more(total, value, positive=factor > 0)
+
+
+class Tall:
+    """Responses in 32 bits, from the sums of all rows, which are kept."""
+
+    def __init__(self, math: WordMath, filter: ByteFilter) -> None:
+        self.math, self.filter = math, filter
+        [self.uses] = filter.uses
+        self.rows: deque[dict[int, Words]] = deque(maxlen=filter.height)
+
+    @staticmethod
+    def registers(filter: ByteFilter) -> int:
+        """Vectors that are held: rows of sums, what is being multiplied and added."""
+        return 2 * filter.height * len(filter.rows) + _AT_WORK
+
+    def step(self, row: RowSums) -> list[Variable] | None:
+        """One row further down: the four vectors of the response that is complete with it."""
+        sums = {}
+        for index in range(len(self.filter.rows)):
+            sums[index] = row.sum(index)
+            if self.filter.lowered(index):
+                sums[index] = self.math.both("xor", sums[index], self.math.word(LOWERED))
+        self.rows.append(sums)
+        return self._response() if len(self.rows) == self.filter.height else None
+
+    def _response(self) -> list[Variable]:
+        math = self.math
+        taps = [
+            (sums[use[0]], use[1]) for sums, use in zip(self.rows, self.uses, strict=True) if use is not None
+        ]
+        totals: list[Variable] = []
+        for first, second in zip_longest(taps[::2], taps[1::2]):
+            factors = math.words(first[1], 0 if second is None else second[1])
+            products = []
+            for half in (0, 1):
+                other = math.zero() if second is None else second[0][half]
+                for name in ("unpack_low_words", "unpack_high_words"):
+                    pairs = math.made(name, first[0][half], other)
+                    products.append(math.made("products", pairs, factors))
+            totals = (
+                [math.made("add_double", *both) for both in zip(totals, products, strict=True)]
+                if totals
+                else products
+            )
+        return totals
 
 
 _WAYS = (Binomial, Running, Pending)

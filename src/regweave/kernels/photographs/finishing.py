@@ -7,8 +7,6 @@ sharpen                         2 x - g = (x + (x - g)) - (g - x), where a diffe
 
 from __future__ import annotations
 
-import struct
-
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.photographs.structure import BYTE, SIGNED, ByteFilter
 from regweave.kernels.photographs.words import WordMath, Words
@@ -59,12 +57,32 @@ def _sharpened(math: WordMath, soft: Variable, middle: Memory) -> Variable:
     return math.made("sub_bytes", more, math.made("sub_bytes", soft, pixel))
 
 
+def _squares(math: WordMath, pairs: Variable) -> Variable:
+    """The sums of the squares of two words."""
+    return math.made("products", pairs, pairs)
+
+
+def finish_wide(math: WordMath, filter: ByteFilter, sums: list[Variable]) -> Variable:
+    """The bytes of responses in 32 bits: four vectors, as words are unpacked twice."""
+    scale = math.float(1 / filter.divisor if filter.divisor > 1 else 2.0**-filter.shift)
+    whole = []
+    for value in sums:
+        value = math.made("float", value)
+        if filter.offset:
+            value = math.made("add_float", value, math.float(filter.offset))
+        if filter.finish == "magnitude":
+            value = math.made("float_magnitude", value)
+        whole.append(math.made("scale", value, scale))
+    words = [math.made("pack_words", *whole[at : at + 2]) for at in (0, 2)]
+    return math.made("pack", *words)
+
+
 def _root(math: WordMath, filter: ByteFilter, responses: list[Words]) -> Variable:
-    scale = math.repeated(struct.pack("<f", 2.0**-filter.shift))
+    scale = math.float(2.0**-filter.shift)
     halves = []
     for one, other in zip(*responses, strict=True):
         roots = [
-            math.made("root", math.made("squares", math.made(name, one, other)), scale)
+            math.made("root", _squares(math, math.made(name, one, other)), scale)
             for name in ("unpack_low_words", "unpack_high_words")
         ]
         halves.append(math.made("pack_words", *roots))

@@ -22,8 +22,8 @@ from functools import lru_cache
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.photographs.arguments import BAND, PhotographArguments, ends_of, spare_registers
-from regweave.kernels.photographs.columns import columns_of
-from regweave.kernels.photographs.finishing import finish
+from regweave.kernels.photographs.columns import Tall, columns_of
+from regweave.kernels.photographs.finishing import finish, finish_wide
 from regweave.kernels.photographs.rows import ByteRow
 from regweave.kernels.photographs.structure import ByteFilter
 from regweave.kernels.photographs.words import WordMath, in_registers
@@ -176,21 +176,26 @@ class _Photograph:
     def _strip(self, table: Variable, at: Variable) -> None:
         """Down the rows of the band."""
         b, filter, above = self.b, self.filter, self.filter.height // 2
-        columns = columns_of(filter, self.math)
+        tall = Tall(self.math, filter) if filter.wide else None
+        columns = columns_of(filter, self.math) if tall is None else []
         for i in range(self.lines):
             base = b.general("base")
             b.emit("mov", base, b.at(table, _ADDRESS * i))
             b.emit("prefetch", b.at(base, _AHEAD, index=at))
             row = ByteRow(self.math, filter, base, at)
-            responses = [column.step(row, begins=i < BAND) for column in columns]
             out = i - filter.height + 1
-            if out < 0:
-                continue
-            found = [response for response in responses if response is not None]
-            assert len(found) == len(columns), "every response is complete at the same row"
-            to, middle = b.general("out"), b.general("middle")
-            if filter.finish == "sharpen":
-                b.emit("mov", middle, b.at(table, _ADDRESS * (out + above)))
-            result = finish(self.math, filter, found, b.at(middle, index=at))
-            b.emit("mov", to, b.at(self.outs, _ADDRESS * out))
-            b.emit("store", b.at(to, index=at), result)
+            if tall is not None:
+                sums = tall.step(row)
+                result = finish_wide(self.math, filter, sums) if sums else None
+            else:
+                responses = [column.step(row, begins=i < BAND) for column in columns]
+                middle = b.general("middle")
+                if filter.finish == "sharpen" and out >= 0:
+                    b.emit("mov", middle, b.at(table, _ADDRESS * (out + above)))
+                complete = [response for response in responses if response is not None]
+                result = finish(self.math, filter, complete, b.at(middle, index=at)) if complete else None
+            assert (result is None) == (out < 0), "a result is complete with its last row"
+            if result is not None:
+                to = b.general("out")
+                b.emit("mov", to, b.at(self.outs, _ADDRESS * out))
+                b.emit("store", b.at(to, index=at), result)

@@ -27,8 +27,13 @@ Finish = Literal["round", "magnitude", "sharpen"]
 BYTE, SIGNED, UNSIGNED = 255, 32767, 65535
 #: What the instruction takes that multiplies two bytes by two weights and adds the products.
 LEAST_WEIGHT, MOST_WEIGHT, MOST_PAIR = -128, 127, 128
-#: Whole numbers below are exact in f32.
+#: Whole numbers up to here are exact in f32.
 _FLOAT = 1 << 24
+#: Subtracted from row sums that are too large for signed words.
+LOWERED = 1 << 15
+
+#: With 24 bits a quotient by less is never rounded to the other side of the middle of two whole numbers.
+_MOST_DIVISOR = 1 << 14
 
 Taps = tuple[tuple[int, int], ...]
 
@@ -41,7 +46,7 @@ class ByteFilter:
     None. The first weight of a row is that of the pixel `width // 2` to the left. A response is divided by
     `2 ** shift`, or by the odd number `divisor`. Of two responses the root of the sum of squares is taken.
     With `finish` "magnitude" negative responses turn positive; with "sharpen" the result is twice the pixel
-    in the middle less the response.
+    in the middle less the response. The response of a `wide` filter has 32 bits.
     """
 
     channels: int
@@ -50,6 +55,7 @@ class ByteFilter:
     shift: int = 0
     divisor: int = 1
     finish: Finish = "round"
+    wide: bool = False
 
     @property
     def width(self) -> int:
@@ -91,14 +97,37 @@ class ByteFilter:
         """What is added to a response before it is divided."""
         return self.divisor // 2 if self.divisor > 1 else (1 << self.shift >> 1) - 1 if self.shift else 0
 
+    def lowered(self, index: int) -> bool:
+        """Whether the sums of a row of weights have no room in signed words."""
+        return BYTE * sum(map(abs, self.rows[index])) > SIGNED
+
+    @property
+    def offset(self) -> int:
+        """What a wide response lacks because sums were lowered."""
+        [uses] = self.uses
+        return LOWERED * sum(use[1] for use in uses if use is not None and self.lowered(use[0]))
+
     def fits(self) -> bool:
-        """Whether no sum leaves 16 bits, no weight a byte, and no square f32's whole numbers."""
+        """Whether no sum leaves 16 bits, no weight a byte, and no square f32's whole numbers; of a wide
+        filter, whether no row's sum leaves 16 bits, and no response f32's whole numbers."""
+        if not all(pairs_of(row) for row in self.rows):
+            return False
+        if self.wide:
+            return self._fits_wide()
         most = SIGNED if self.negative else UNSIGNED
-        if self.largest + self.rounding + 1 > most or not all(pairs_of(row) for row in self.rows):
+        if self.largest + self.rounding + 1 > most:
             return False
         if self.finish == "sharpen" and (self.negative or not self.shift):
             return False
         return len(self.uses) == 1 or len(self.uses) * self.largest**2 < _FLOAT
+
+    def _fits_wide(self) -> bool:
+        if len(self.uses) > 1 or self.finish == "sharpen" or self.divisor >= _MOST_DIVISOR:
+            return False
+        factors = [abs(use[1]) for use in chain(*self.uses) if use is not None]
+        if max(factors) > SIGNED or max(self.largest, LOWERED * sum(factors)) > _FLOAT:
+            return False
+        return all(BYTE * sum(map(abs, row)) <= (UNSIGNED if min(row) >= 0 else SIGNED) for row in self.rows)
 
 
 def pairs_of(row: tuple[int, ...]) -> list[Taps]:

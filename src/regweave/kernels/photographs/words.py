@@ -10,6 +10,8 @@ Neighbours along the row are not taken from other lanes, but loaded: a pixel fur
 
 from __future__ import annotations
 
+import struct
+
 from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
 from regweave.machines.instructions import Pattern
@@ -32,7 +34,9 @@ _PATTERNS = {
     "unpack_low_words": _binary("vpunpcklwd"),
     "unpack_high_words": _binary("vpunpckhwd"),
     "pair": Pattern("d:v a:v b:v|m", "vpmaddubsw %=0, %1, %2", latency=4),
-    "squares": Pattern("d:v a:v", "vpmaddwd %=0, %1, %1", latency=4),
+    "products": Pattern("d:v a:v b:v|m", "vpmaddwd %=0, %1, %2", latency=4),
+    "add_double": _binary("vpaddd"),
+    "xor": _binary("vxorps"),
     "add": _binary("vpaddw"),
     "sub": _binary("vpsubw"),
     "times": Pattern("d:v a:v b:v|m", "vpmullw %=0, %1, %2", latency=4),
@@ -43,10 +47,14 @@ _PATTERNS = {
     "down": _immediate("vpsrlw"),
     "down_signed": _immediate("vpsraw"),
     "pack": _binary("vpackuswb"),
-    "pack_words": _binary("vpackusdw"),
+    "pack_words": _binary("vpackssdw"),
     "add_bytes": _binary("vpaddusb"),
     "sub_bytes": _binary("vpsubusb"),
     "and": _binary("vandps"),
+    "float": Pattern("d:v a:v", "vcvtdq2ps %=0, %1", latency=4),
+    "float_magnitude": Pattern("d:v a:v", "vandps %=0, %1, %#7fffffff", latency=1),
+    "scale": Pattern("d:v a:v scale:v|m", ("vmulps %=0, %1, %2", "vcvtps2dq %+0, %+0"), latency=8),
+    "add_float": _binary("vaddps"),
     "root": Pattern(
         "d:v a:v scale:v|m",
         ("vcvtdq2ps %=0, %1", "vsqrtps %+0, %+0", "vmulps %+0, %+0, %2", "vcvtps2dq %+0, %+0"),
@@ -89,6 +97,14 @@ class WordMath:
     def word(self, number: int) -> Variable | Memory:
         """A word in every lane."""
         return self.repeated((number & 0xFFFF).to_bytes(2, "little"))
+
+    def words(self, first: int, second: int) -> Variable | Memory:
+        """Two words in turn."""
+        return self.repeated(b"".join((number & 0xFFFF).to_bytes(2, "little") for number in (first, second)))
+
+    def float(self, number: float) -> Variable | Memory:
+        """A number of f32 in every lane."""
+        return self.repeated(struct.pack("<f", number))
 
     def zero(self) -> Variable | Memory:
         """Zeros."""
