@@ -95,3 +95,14 @@ def nearest_names(name: str, valid: Iterable[str], *, most: int = 3) -> tuple[st
     import difflib
 
     return tuple(difflib.get_close_matches(str(name), list(valid), n=most, cutoff=0.4))
+
+
+def unknown_name(what: str, name: object, known: Iterable[str], *, where: str | None = None) -> InputError:
+    """The error to raise for a name that is none of those that are known: "unknown `what` ..."."""
+    names = [*known]
+    return InputError(
+        f"unknown {what} {name!r}",
+        where=where,
+        expected="one of " + ", ".join(names),
+        nearest=nearest_names(str(name), names),
+    )

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,10 +82,5 @@ def forced_isa(given: str | None = None) -> str | None:
         (given, "isa") if given is not None else (os.environ.get(ISA_VARIABLE) or None, ISA_VARIABLE)
     )
     if named is not None and named not in ISAS:
-        raise InputError(
-            f"unknown instruction set {named!r}",
-            where=where,
-            expected=" or ".join(ISAS),
-            nearest=nearest_names(named, ISAS),
-        )
+        raise unknown_name("instruction set", named, ISAS, where=where)
     return named

@@ -26,7 +26,7 @@ from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.benchmarks.memory import keep_freed_memory
 from regweave.benchmarks.peers import OPENCL_PEERS, PEER_CLASSES, MissingPeerError, Runner, peer_named
 from regweave.devices import cpu
-from regweave.errors import InputError, UnsupportedError, VerificationError, nearest_names
+from regweave.errors import UnsupportedError, VerificationError, unknown_name
 
 OURS, PEAK = "regweave", "FMA peak"
 # f32 sums of up to some thousand terms; a wrong element is off by orders of magnitude more
@@ -86,12 +86,7 @@ def _check_names(peers: Sequence[str]) -> None:
     known = (*PEER_CLASSES, *OPENCL_PEERS)
     for name in peers:
         if name not in known:
-            raise InputError(
-                f"unknown peer {name!r}",
-                where="--peer",
-                expected="one of " + ", ".join(known),
-                nearest=nearest_names(name, known),
-            )
+            raise unknown_name("peer", name, known, where="--peer")
 
 
 def _our_runner(kind: str, data: Data, threads: int) -> Runner:

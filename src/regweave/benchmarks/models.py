@@ -17,7 +17,7 @@ import numpy as np
 
 from regweave.benchmarks.cases import relative_error
 from regweave.benchmarks.interleave import check_counts, interleaved_times
-from regweave.errors import InputError, VerificationError, nearest_names
+from regweave.errors import VerificationError, unknown_name
 
 if TYPE_CHECKING:
     from regweave.graphs import Model
@@ -59,11 +59,7 @@ def compare_models(
     check_counts(threads, rounds)
     for name in names:
         if name not in MODELS:
-            raise InputError(
-                f"unknown model {name!r}",
-                expected="one of " + ", ".join(MODELS),
-                nearest=nearest_names(name, MODELS),
-            )
+            raise unknown_name("model", name, MODELS)
     models = [_measured(name, threads, rounds, say) for name in names]
     return {"threads": threads, "rounds": rounds, "models": models}
 

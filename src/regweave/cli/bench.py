@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from regweave.cli.failures import CHECK_FAILED, OK
 from regweave.cli.output import print_answer, print_document, talk_console, talk_of
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 
 
 def bench_command(
@@ -239,12 +239,7 @@ def _check_opencl(what: str, *, opencl: bool, sweep: bool, peers: tuple[str, ...
 
 def _named(name: str, known: dict[str, Any], what: str = "case") -> Any:
     if name not in known:
-        raise InputError(
-            f"unknown {what} {name!r}",
-            where=f"--{what}",
-            expected="one of " + ", ".join(known),
-            nearest=nearest_names(name, known),
-        )
+        raise unknown_name(what, name, known, where=f"--{what}")
     return known[name]
 
 

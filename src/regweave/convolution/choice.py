@@ -38,7 +38,7 @@ from regweave.convolution.strips import (
     strip_widths,
     untransformed,
 )
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 from regweave.kernels.convolution import ConvTile
 from regweave.kernels.epilogue import Epilogue
 from regweave.machines.x86 import VectorMachine
@@ -335,12 +335,7 @@ def _form(c: Convolution, form: str | None, *, wide: bool) -> str:
         pays = pays and (c.group_channels > 2 or c.horizontal.stride > 1)
         return "transformed" if transforms(c) and pays else untransformed(c)
     if form not in FORMS:
-        raise InputError(
-            f"unknown form {form!r}",
-            where="form",
-            expected="one of " + ", ".join(FORMS),
-            nearest=nearest_names(form, FORMS),
-        )
+        raise unknown_name("form", form, FORMS, where="form")
     if form == "transformed" and not transforms(c):
         raise InputError(
             f"form transformed for a kernel of {c.vertical.kernel} rows at stride {c.vertical.stride}, "

@@ -19,7 +19,7 @@ from regweave.convolution.costs import border_share, predicted, useful_share
 from regweave.convolution.decision import ORDERS
 from regweave.convolution.forms import FORMS, plane_of
 from regweave.convolution.plan import ELEMENT_BYTES, Alternative, ConvPlan, Registers
-from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.errors import InputError, UnsupportedError, unknown_name
 from regweave.machines.compute import ComputeMachine, find_compute_machine
 from regweave.operators import Axis, Convolution, convolution_of
 
@@ -79,12 +79,7 @@ def plan_conv(
     ):
         # an array is compared element by element, so only words are looked up
         if not (isinstance(word, str) and word in names) and not (word is None and where == "form"):
-            raise InputError(
-                f"unknown {where} {word!r}",
-                where=where,
-                expected="one of " + ", ".join(names),
-                nearest=nearest_names(str(word), names),
-            )
+            raise unknown_name(where, word, names, where=where)
     if c.batch == 0:
         raise InputError("no images", where="shape", expected="a batch of at least 1")
     if target.kind == "assembly":

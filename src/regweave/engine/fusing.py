@@ -28,7 +28,7 @@ from regweave.engine.proposals import proposed_chains, proposed_rest
 from regweave.engine.reporting import Gpu, kernels_by_title, make_report
 from regweave.engine.samples import sample_inputs, sized_model
 from regweave.engine.verification import compare_outputs
-from regweave.errors import DeviceError, InputError, nearest_names
+from regweave.errors import DeviceError, InputError, unknown_name
 from regweave.graphs import Model, spread, spreads
 from regweave.graphs.requests import listed
 from regweave.machines.x86 import VectorMachine
@@ -157,10 +157,7 @@ def _check_strategy(strategy: str, machine: str | None) -> None:
     """InputError for a strategy that there is not, or not on a processor."""
     known = ("auto", *STRATEGIES)
     if strategy not in known:
-        raise InputError(
-            f"unknown strategy {strategy!r}", where="strategy", expected=", ".join(known),
-            nearest=nearest_names(strategy, known),
-        )  # fmt: skip
+        raise unknown_name("strategy", strategy, known, where="strategy")
     if machine is None and strategy not in ("auto", "identity", REFUSE):
         raise InputError(
             f"strategy {strategy!r} moves data between the lanes of a warp, which a CPU's seams do not need",

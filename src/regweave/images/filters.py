@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from regweave.cascades import thread_count
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, nearest_names, unknown_name
 from regweave.files import path_of
 from regweave.images.beyond import BORDERS, inside
 from regweave.images.bytewise import filter_bytes
@@ -169,12 +169,7 @@ def filter_image(
         chosen = image_filter(chosen)
     check_progress(progress)
     if not isinstance(border, str) or border not in BORDERS:
-        raise InputError(
-            f"unknown border {border!r}",
-            where="border",
-            expected=", ".join(BORDERS),
-            nearest=nearest_names(str(border), BORDERS),
-        )
+        raise unknown_name("border", border, BORDERS, where="border")
     image = image if isinstance(image, np.ndarray) else np.asarray(image)
     if image.ndim != 3 or 0 in image.shape or image.dtype not in (np.uint8, np.uint16, np.float32):
         raise InputError(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 from regweave.images.finishing import Progress, check_progress
 from regweave.images.taking import check_out, real_matrix
 from regweave.memory import room
@@ -158,9 +158,4 @@ def _result_type(result: Any, own: np.dtype) -> np.dtype:
 
 def _check(word: str, known: tuple[str, ...], where: str) -> None:
     if not isinstance(word, str) or word not in known:
-        raise InputError(
-            f"unknown {where} {word!r}",
-            where=where,
-            expected=", ".join(known),
-            nearest=nearest_names(str(word), known),
-        )
+        raise unknown_name(where, word, known, where=where)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 
 REGISTER_BITS = 32
 
@@ -94,8 +94,4 @@ def element_type(name: str) -> ElementType:
     """The element type called `name`; an InputError with the nearest names otherwise."""
     if isinstance(name, str) and name in ELEMENT_TYPES:
         return ELEMENT_TYPES[name]
-    raise InputError(
-        f"unknown element type {name!r}",
-        expected="one of " + ", ".join(ELEMENT_TYPES),
-        nearest=nearest_names(name, ELEMENT_TYPES),
-    )
+    raise unknown_name("element type", name, ELEMENT_TYPES)

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.errors import InputError, UnsupportedError, nearest_names, unknown_name
 from regweave.layouts import Layout
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.notations import is_notation, read_notation
@@ -85,13 +85,7 @@ def _catalogued_machine(name: str) -> WarpMachine:
     for family in _families():
         if name in family.MACHINES:
             return family.MACHINES[name]
-    names = machine_names()
-    raise InputError(
-        f"unknown machine {name!r}",
-        where="machine",
-        expected="one of " + ", ".join(names),
-        nearest=nearest_names(name, names),
-    )
+    raise unknown_name("machine", name, machine_names(), where="machine")
 
 
 def find_layout(name: str, machine: WarpMachine | None = None, tile: tuple[int, int] | None = None) -> Layout:

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 from regweave.operators.blocks import from_blocks, to_blocks
 from regweave.operators.operands import all_of, resolved, structure
 from regweave.operators.stage import ORDERS, Order, Signature, Stage
@@ -48,12 +48,7 @@ class Chain:
         if not self.stages:
             raise InputError("a chain has no stages", where="Chain.stages", expected="at least one")
         if self.order not in ORDERS:
-            raise InputError(
-                f"unknown order {self.order!r}",
-                where="Chain.order",
-                expected="'rows', 'pixels' or 'blocked'",
-                nearest=nearest_names(str(self.order), ORDERS),
-            )
+            raise unknown_name("order", self.order, ORDERS, where="Chain.order")
         whole = isinstance(self.block, int) and (
             self.block > 0 if self.order == "blocked" else not self.block
         )

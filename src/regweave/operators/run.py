@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 from regweave.operators.elementwise import Elementwise
 from regweave.operators.operands import Operand, all_of, check_operands, extra_count, resolved, structure
 from regweave.values import frozen
@@ -50,12 +50,7 @@ class ElementwiseRun:
         if not self.ops:
             raise InputError("a run has no operators", where="ElementwiseRun.ops", expected="at least one")
         if self.axis not in AXES:
-            raise InputError(
-                f"unknown axis {self.axis!r}",
-                where="ElementwiseRun.axis",
-                expected="'last' or 'first'",
-                nearest=nearest_names(str(self.axis), AXES),
-            )
+            raise unknown_name("axis", self.axis, AXES, where="ElementwiseRun.axis")
         where = "ElementwiseRun.operands"
         object.__setattr__(self, "operands", check_operands(self.ops, self.operands, None, where))
         sizes = {operand.size for operand in self.operands if isinstance(operand, np.ndarray)}

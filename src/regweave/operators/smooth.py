@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import unknown_name
 from regweave.operators.elementwise import Elementwise
 from regweave.values import frozen
 
@@ -71,12 +71,7 @@ class Gelu(Elementwise):
 
     def __post_init__(self) -> None:
         if self.form not in GELU_FORMS:
-            raise InputError(
-                f"unknown form of GELU {self.form!r}",
-                where="Gelu.form",
-                expected="'erf' or 'tanh'",
-                nearest=nearest_names(str(self.form), GELU_FORMS),
-            )
+            raise unknown_name("form of GELU", self.form, GELU_FORMS, where="Gelu.form")
 
     def reference(self, x: np.ndarray, operand: np.ndarray | None = None) -> np.ndarray:
         x = np.asarray(x, np.float64)

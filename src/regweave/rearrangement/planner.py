@@ -15,7 +15,7 @@ import heapq
 from dataclasses import replace
 from functools import partial
 
-from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.errors import UnsupportedError, unknown_name
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.bounds import one_hop_minimum
@@ -85,8 +85,7 @@ def rearrange(
     """
     names = ("auto", *STRATEGIES)
     if not isinstance(strategy, str) or strategy not in names:
-        raise InputError(f"unknown strategy {strategy!r}", where="strategy", expected=", ".join(names),
-                         nearest=nearest_names(strategy, names))  # fmt: skip
+        raise unknown_name("strategy", strategy, names, where="strategy")
     surroundings = check_conditions(conditions)
     request = read_request(source, destination, machine, tile)
     if surroundings.work_between:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import unknown_name
 from regweave.machines.compute.gpus import GPUS
 from regweave.machines.compute.machine import ComputeMachine
 from regweave.machines.compute.mobile import MOBILE
@@ -32,10 +32,4 @@ def find_compute_machine(name: str) -> ComputeMachine:
         return MACHINES["avx512" if found is None else found.name]
     if isinstance(name, str) and _FAMILIES.get(name, name) in MACHINES:
         return MACHINES[_FAMILIES.get(name, name)]
-    names = compute_machine_names()
-    raise InputError(
-        f"unknown machine {name!r}",
-        where="machine",
-        expected="one of " + ", ".join(names),
-        nearest=nearest_names(str(name), names),
-    )
+    raise unknown_name("machine", name, compute_machine_names(), where="machine")

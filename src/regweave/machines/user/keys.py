@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from regweave.errors import InputError, nearest_names
+from regweave.errors import InputError, unknown_name
 
 
 def check_keys(values: Any, known: Iterable[str], where: str, required: Iterable[str] = ()) -> None:
@@ -21,12 +21,7 @@ def check_keys(values: Any, known: Iterable[str], where: str, required: Iterable
         raise InputError(f"{values!r} is no table", where=where, expected="keys " + ", ".join(sorted(known)))
     for key in values:
         if key not in known:
-            raise InputError(
-                f"unknown key {key!r}",
-                where=where,
-                expected="one of " + ", ".join(sorted(known)),
-                nearest=nearest_names(key, known),
-            )
+            raise unknown_name("key", key, sorted(known), where=where)
     for key in required:
         if key not in values:
             raise InputError(f"no {key}", where=where, expected=f"{key} = ...")
