@@ -157,6 +157,7 @@ def test_results_of_whole_lines_pass_the_caches(isa):
         ((1, 260, 260, 32), (32, 32, 1, 1), {}),
         ((1, 260, 260, 32), (32, 1, 3, 3), {"groups": 32}),
         ((1, 260, 260, 4), (32, 4, 3, 3), {"padding": 1}),
+        ((1, 530, 512, 8), (8, 8, 3, 3), {"padding": 1}),
     ):
         x, w = (random.standard_normal(size, dtype=np.float32) for size in (shape, weights))
         layer = Conv2d(w, order="nhwc", isa=isa, threads=1, **settings)

@@ -263,7 +263,7 @@ class Conv2d:
     ) -> Any:
         """(native code with its tables, packed weights) for arrays of these shapes and strides."""
         x_strides, y_strides = _strides(x), _strides(y)
-        stream = streams(machine, y_strides, y.nbytes, y.ctypes.data)
+        stream = streams(machine, y_strides, y.nbytes, y.shape[3], y.ctypes.data)
         late = _paged(x, y) and (y.ctypes.data - x.ctypes.data + _BEFORE) % _PAGE < _BEFORE + _BEHIND
         key = (c, x_strides, y_strides, stream, late, form)
         found = self._native.get(key)
@@ -289,6 +289,8 @@ class Conv2d:
         """Code with its tables, packed weights; of `planes` even where a plane is one pixel, and so the
         channels lie side by side."""
         from regweave.convolution.channels_last import LastChoice, LastConvolution, pack_last
+        from regweave.convolution.channels_last.banded import BandChoice
+        from regweave.convolution.channels_last.relayed import BandedConvolution
         from regweave.convolution.native import NativeConvolution
         from regweave.convolution.separable import factors
         from regweave.convolution.tables import pack_weights
@@ -308,6 +310,9 @@ class Conv2d:
         )
         c, choice = decision.convolution, decision.choice
         strides = decision.x_strides, decision.y_strides
+        if isinstance(choice, BandChoice):
+            banded = BandedConvolution(c, choice, *strides, self.weights, self.bias, self.threads)
+            return banded, self.weights
         if isinstance(choice, LastChoice):
             order: Any = choice.packing
             packed = self._packed.get(order)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from math import prod
 
 from regweave.cascades.running import STREAM_BYTES
+from regweave.convolution.channels_last.banded import BandChoice, PlanesAsked, can_band, choose_bands
 from regweave.convolution.channels_last.choice import LastChoice, choose_last
 from regweave.convolution.choice import Choice, choose
 from regweave.convolution.strips import untransformed
@@ -34,7 +35,7 @@ class Decision:
     convolution: Convolution
     x_strides: tuple[int, ...]
     y_strides: tuple[int, ...]
-    choice: Choice | LastChoice
+    choice: Choice | LastChoice | BandChoice
 
 
 def decide(
@@ -59,11 +60,18 @@ def decide(
     """
     c, x_strides, y_strides = _in_one_row(c, x_strides, y_strides)
     settings = {"epilogue": epilogue, "threads": threads, "form": form}
-    if not planes and _side_by_side(c, x_strides, y_strides) and form in (None, untransformed(c)):
+    if not planes and _side_by_side(c, x_strides, y_strides):
         dense, joined = x_strides[3] == 4 * c.channels, y_strides[3] == 4 * c.filters
-        last = choose_last(c, machine, stream=stream, dense=dense, joined=joined, **settings)
+        banded, last = dense and joined and can_band(c, machine), None
+        if form in (None, untransformed(c)):
+            last = choose_last(
+                c, machine, stream=stream, dense=dense, joined=joined, banded=banded, **settings
+            )
         if last is not None:
             return Decision(c, x_strides, y_strides, last)
+        if banded:
+            asked = PlanesAsked(machine, form, epilogue, separable)
+            return Decision(c, x_strides, y_strides, choose_bands(c, asked, stream=stream))
     choice = choose(
         c,
         machine,
@@ -78,10 +86,16 @@ def decide(
     return Decision(c, x_strides, y_strides, choice)
 
 
-def streams(machine: VectorMachine, y_strides: Sequence[int], size: int, address: int = 0) -> bool:
-    """Whether a result of `size` bytes passes the caches: a large one that is laid out in whole vectors."""
+def streams(
+    machine: VectorMachine, y_strides: Sequence[int], size: int, columns: int, address: int = 0
+) -> bool:
+    """Whether a result of `size` bytes passes the caches: a large one that is laid out in whole vectors, of
+    elements or of pixels of several filters that follow one another in rows of `columns`."""
     step = machine.vector_bytes
-    aligned = 4 in y_strides and not any(n % step for n in (address, *y_strides) if n != 4)
+    images, filters, rows, elements = y_strides
+    joined = filters == 4 and rows == columns * elements
+    others = (address, images, rows) if joined else (address, *y_strides)
+    aligned = 4 in y_strides and not any(n % step for n in others if n != 4)
     return aligned and size >= STREAM_BYTES
 
 

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from regweave.convolution.channels_last.banded import BandChoice, band_bytes
 from regweave.convolution.channels_last.choice import LastChoice, moved_cycles
 from regweave.convolution.channels_last.planning import last_plan
+from regweave.convolution.channels_last.relayed import band_parts
 from regweave.convolution.choice import FORMS, Choice, most_parts, scratch_bytes
-from regweave.convolution.decision import Decision, decide, dense_strides, streams
+from regweave.convolution.decision import decide, dense_strides, streams
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
 from regweave.convolution.strips import strip_limit
 from regweave.errors import InputError, UnsupportedError
@@ -70,20 +72,40 @@ def _decided(
     c: Convolution, machine: ComputeMachine, vectors: VectorMachine, order: str, form: str | None
 ) -> ConvPlan:
     steps = dense_strides(c.image_shape, order), dense_strides(c.out_shape, order)
-    large = streams(vectors, steps[1], 4 * prod(c.out_shape))
+    large = streams(vectors, steps[1], 4 * prod(c.out_shape), c.horizontal.outputs)
     decision = decide(c, vectors, *steps, form=form, stream=large, threads=_THREADS)
     choice, run = decision.choice, decision.convolution
     if isinstance(choice, LastChoice):
         plan = last_plan(run, machine, choice, _THREADS)
+    elif isinstance(choice, BandChoice):
+        plan = _banded_plan(run, machine, vectors, choice)
     else:
-        plan = _plan(run, machine, vectors, choice, decision)
+        moved = moved_cycles(run, image=decision.x_strides[3] != 4, result=decision.y_strides[3] != 4)
+        note = "planes are made of pixels a strip at a time, results put back, element by element"
+        plan = _plan(run, machine, vectors, choice, moved, (note,) if moved else ())
     row = (f"all {run.horizontal.size} pixels are one row",) if run != c else ()
     return replace(plan, order=order, notes=(*row, *plan.notes))
 
 
-def _plan(
-    c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: Choice, decision: Decision
+def _banded_plan(
+    c: Convolution, machine: ComputeMachine, vectors: VectorMachine, choice: BandChoice
 ) -> ConvPlan:
+    moved = moved_cycles(c, banded=True)
+    note = f"planes are made of the pixels of {choice.band_rows} rows of results at a time, by vectors"
+    plan = _plan(c, machine, vectors, choice.planes, moved, (note,))
+    own = band_parts(c, choice, _THREADS) * band_bytes(c, choice)
+    return replace(plan, own_workspace=own, strip_rows=choice.band_rows)
+
+
+def _plan(
+    c: Convolution,
+    machine: ComputeMachine,
+    vectors: VectorMachine,
+    choice: Choice,
+    moved: float,
+    notes: tuple[str, ...],
+) -> ConvPlan:
+    """The plan of kernels of planes; `moved`: cycles that it takes to make them, and to put results back."""
     tile = choice.tile
     across, filters = max(tile.vectors), max(tile.outputs)
     results, images, held = tile.accumulators(filters, across), across, 1
@@ -116,13 +138,12 @@ def _plan(
     )
     arithmetic = plan.flops * _work(choice) / (machine.gflops * 1e6 * _REACHED)
     memory = plan.bytes / (machine.gb_per_s * 1e6)
-    cycles = moved_cycles(c, image=decision.x_strides[3] != 4, result=decision.y_strides[3] != 4)
-    arithmetic += cycles * 2 * machine.lanes / (machine.gflops * 1e6)
+    arithmetic += moved * 2 * machine.lanes / (machine.gflops * 1e6)
     return replace(
         plan,
         predicted_ms=max(arithmetic, memory),
         limit="arithmetic" if arithmetic >= memory else "memory",
-        notes=_notes(plan, choice, moved=cycles > 0),
+        notes=(*notes, *_notes(plan, choice)),
     )
 
 
@@ -132,10 +153,8 @@ def _work(choice: Choice) -> float:
     return 1.0 if by is None else by.products / (by.outputs * by.taps)
 
 
-def _notes(plan: ConvPlan, choice: Choice, *, moved: bool) -> tuple[str, ...]:
+def _notes(plan: ConvPlan, choice: Choice) -> tuple[str, ...]:
     tile, notes = choice.tile, []
-    if moved:
-        notes.append("planes are made of pixels a strip at a time, results put back, element by element")
     if tile.transform is not None:
         t = tile.transform
         notes.append(f"{t.products} transformed rows give {t.outputs} rows of results: fewer products")

@@ -35,9 +35,9 @@ _MOST_PRODUCTS, _MOST_SIDE = 512, 8
 #: Channels of a depthwise kernel below which lanes that are channels do not pay; filters below which lanes
 #: that are filters need not.
 _FEW = 8
-#: Cycles to move an element to or from a plane, of pixels of up to so many channels and of others; and what
-#: planes must save to be made.
-_NEAR_ELEMENT, _NEAR_CHANNELS, _FAR_ELEMENT, _PLANES = 2.0, 16, 10.0, 1.3
+#: Cycles to move an element to or from a plane, of pixels of up to so many channels and of others, or by
+#: vectors; and what planes must save to be made.
+_NEAR_ELEMENT, _NEAR_CHANNELS, _FAR_ELEMENT, _VECTOR_ELEMENT, _PLANES = 2.0, 16, 10.0, 0.6, 1.3
 #: What rows that are transformed cost beside those that are copied.
 _TRANSFORM = 4.0
 
@@ -75,10 +75,12 @@ def choose_last(
     threads: int,
     dense: bool,
     joined: bool = False,
+    banded: bool = False,
     form: str | None = None,
 ) -> LastChoice | None:
     """The choice for `c`; None where these kernels are not for it. `dense`: pixels of a row follow one
-    another, `joined`: those of the result do. `form`: what `strips.untransformed` gives insists on no
+    another, `joined`: those of the result do; `banded`: else bands are taken apart into planes by vectors.
+    `form`: what `strips.untransformed` gives insists on no
     transform."""
     if c.groups > 1 and c.group_channels == 1:
         if c.group_filters > 1 or c.channels < _FEW:
@@ -89,27 +91,29 @@ def choose_last(
     if transforms(c) and dense and form != untransformed(c):
         fewer = _cycles(c, machine, dense=dense, transformed=True)
         transformed, found = fewer < found, min(fewer, found)
-    if c.group_filters < _FEW and _taken_apart(c) < _PLANES * found:
+    if c.group_filters < _FEW and _taken_apart(c, banded=banded) < _PLANES * found:
         return None
     return _dense(c, machine, stream, epilogue, threads, dense, joined and c.groups == 1, transformed)
 
 
-def moved_cycles(c: Convolution, *, image: bool = True, result: bool = True) -> float:
-    """Cycles to make planes of an image's pixels, element by element, and to put a result back so."""
+def moved_cycles(c: Convolution, *, image: bool = True, result: bool = True, banded: bool = False) -> float:
+    """Cycles to make planes of an image's pixels, element by element, and to put a result back so; `banded`:
+    by vectors."""
     moved = 0.0
     for wanted, channels, (down, across) in (
         (image, c.channels, (c.vertical.size, c.horizontal.size)),
         (result, c.filters, (c.vertical.outputs, c.horizontal.outputs)),
     ):
         each = _NEAR_ELEMENT if channels <= _NEAR_CHANNELS else _FAR_ELEMENT
+        each = _VECTOR_ELEMENT * (channels > 1) if banded else each
         moved += wanted * c.batch * channels * down * across * each
     return moved
 
 
-def _taken_apart(c: Convolution) -> float:
+def _taken_apart(c: Convolution, *, banded: bool) -> float:
     """Cycles where planes are made of the image: their lanes are pixels, and all of them are used however few
     the filters are."""
-    moved = moved_cycles(replace(c, batch=1))
+    moved = moved_cycles(replace(c, batch=1), banded=banded)
     taps = c.group_channels * c.vertical.kernel * c.horizontal.kernel
     return moved + c.filters * c.vertical.outputs * c.horizontal.outputs * taps / 16
 
@@ -150,7 +154,7 @@ def _depthwise(
         dilation=(down.dilation, across.dilation),
         padded=(_beyond(down), _beyond(across)),
         masked=c.channels < machine.lanes,
-        stream=stream and c.channels >= machine.lanes,
+        stream=stream and c.channels % machine.lanes == 0,
         epilogue=epilogue,
     )
     return LastChoice(tile, machine, (1,), best[0], across.outputs)
