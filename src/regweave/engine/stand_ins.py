@@ -160,7 +160,7 @@ class _Finder:
 def _line_work(node: onnx.NodeProto, known: Known, opset: int) -> dict[str, Any] | None:
     """What a node does to the last axes of a tensor, as arguments of `linewise_operator`."""
     shape = known.shape(node.input[0]) if node.input else None
-    if shape is None or len(shape) > RANK or len([name for name in node.output if name]) != 1:
+    if not shape or len(shape) > RANK or len([name for name in node.output if name]) != 1:
         return None
     rank = len(shape)
     if node.op_type == "GlobalAveragePool" and rank > 2:
