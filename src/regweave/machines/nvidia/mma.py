@@ -23,7 +23,7 @@ from itertools import product
 from typing import NamedTuple
 
 from regweave.machines.gpu import MatrixInstruction
-from regweave.machines.nvidia.forms import Sizes, mma_fragment
+from regweave.machines.nvidia.fragments import Sizes, mma_fragment
 from regweave.machines.nvidia.targets import AMPERE, TURING, support
 from regweave.machines.ondemand import Entry
 

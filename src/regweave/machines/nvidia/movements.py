@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from regweave.layouts import Layout
-from regweave.machines.nvidia.forms import Form, Pairs
+from regweave.layouts import Basis, Layout
+from regweave.machines.nvidia.fragments import Pairs
 from regweave.machines.nvidia.targets import TURING, support
 from regweave.machines.ondemand import Entry, OnDemand
 
@@ -33,11 +33,11 @@ _BYTES = support(native="100a 120a")
 _TENSOR_MEMORY = support(native="100a")
 
 # (g, 2t + i) and its transpose; (g, 4t + i); four rows 4t + i of the columns g and g + 8; (2t + i, g + 8j)
-_ROWS = Form([(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)], [(0, 1)])
-_COLUMNS = Form([(2, 0), (4, 0), (0, 1), (0, 2), (0, 4)], [(1, 0)])
-_ROWS_OF_BYTES = Form([(0, 4), (0, 8), (1, 0), (2, 0), (4, 0)], [(0, 1), (0, 2)])
-_COLUMNS_OF_BYTES = Form([(4, 0), (8, 0), (0, 1), (0, 2), (0, 4)], [(1, 0), (2, 0), (0, 8)])
-_STORED_BYTES = Form([(2, 0), (4, 0), (0, 1), (0, 2), (0, 4)], [(1, 0), (0, 8)])
+_ROWS = Basis(((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)), ((0, 1),))
+_COLUMNS = Basis(((2, 0), (4, 0), (0, 1), (0, 2), (0, 4)), ((1, 0),))
+_ROWS_OF_BYTES = Basis(((0, 4), (0, 8), (1, 0), (2, 0), (4, 0)), ((0, 1), (0, 2)))
+_COLUMNS_OF_BYTES = Basis(((4, 0), (8, 0), (0, 1), (0, 2), (0, 4)), ((1, 0), (2, 0), (0, 8)))
+_STORED_BYTES = Basis(((2, 0), (4, 0), (0, 1), (0, 2), (0, 4)), ((1, 0), (0, 8)))
 
 
 class _Matrices(NamedTuple):
@@ -48,7 +48,7 @@ class _Matrices(NamedTuple):
     rows: int
     columns: int
     dtype: str
-    form: Form
+    basis: Basis
     counts: tuple[int, ...]
     support: Mapping[str, str]
 
@@ -89,22 +89,22 @@ class _TensorMemory(NamedTuple):
 
 
 _TENSOR_SHAPES = (
-    _TensorMemory("32x32b", 32, 1, [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0)], [], 128),
-    _TensorMemory("16x64b", 16, 2, [(8, 0), (0, 1), (1, 0), (2, 0), (4, 0)], [], 128),
-    _TensorMemory("16x128b", 16, 4, [(0, 1), (0, 2), (1, 0), (2, 0), (4, 0)], [(8, 0)], 64),
-    _TensorMemory("16x256b", 16, 8, [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)], [(0, 1), (8, 0)], 32),
-    _TensorMemory("16x32bx2", 16, 1, [(1, 0), (2, 0), (4, 0), (8, 0)], [], 128, split=True),
+    _TensorMemory("32x32b", 32, 1, ((1, 0), (2, 0), (4, 0), (8, 0), (16, 0)), (), 128),
+    _TensorMemory("16x64b", 16, 2, ((8, 0), (0, 1), (1, 0), (2, 0), (4, 0)), (), 128),
+    _TensorMemory("16x128b", 16, 4, ((0, 1), (0, 2), (1, 0), (2, 0), (4, 0)), ((8, 0),), 64),
+    _TensorMemory("16x256b", 16, 8, ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)), ((0, 1), (8, 0)), 32),
+    _TensorMemory("16x32bx2", 16, 1, ((1, 0), (2, 0), (4, 0), (8, 0)), (), 128, split=True),
 )
 
 
 def _matrices(name: str, kind: _Matrices, count: int) -> Layout:
-    below: Pairs = [(kind.rows << bit, 0) for bit in range(count.bit_length() - 1)]
-    item = [*kind.form.item, *below]
-    return Layout.linear(name, (kind.rows * count, kind.columns), kind.dtype, lane=kind.form.lane, item=item)
+    below = ((kind.rows << bit, 0) for bit in range(count.bit_length() - 1))
+    item = [*kind.basis.item, *below]
+    return Layout.linear(name, (kind.rows * count, kind.columns), kind.dtype, lane=kind.basis.lane, item=item)
 
 
 def _tensor_memory(name: str, kind: _TensorMemory, count: int) -> Layout:
-    beside: Pairs = [(0, kind.columns << bit) for bit in range(count.bit_length() - 1)]
+    beside = ((0, kind.columns << bit) for bit in range(count.bit_length() - 1))
     width = kind.columns * count
     lane = [*kind.lane, (0, width)] if kind.split else kind.lane
     shape = kind.rows, width << kind.split
@@ -118,9 +118,9 @@ def _entries() -> Iterator[tuple[str, str, Entry[Layout]]]:
             name = kind.name.format(f"x{count}") + ":r"
             mnemonic = kind.mnemonic.format(f"x{count}") + ":r"
             yield name, mnemonic, Entry(kind.support, 32, partial(_matrices, name, kind, count))
-    for operand, form in (("a", _ROWS), ("d", _COLUMNS)):
+    for operand, basis in (("a", _ROWS), ("d", _COLUMNS)):
         name = f"movmatrix.m8n8.trans.b16:{operand}"
-        make = partial(Layout.linear, name, (8, 8), "b16", lane=form.lane, item=form.item)
+        make = partial(Layout.linear, name, (8, 8), "b16", lane=basis.lane, item=basis.item)
         mnemonic = f"movmatrix.sync.aligned.m8n8.trans.b16:{operand}"
         yield name, mnemonic, Entry(support(native=TURING), 32, make)
     for direction in ("ld", "st"):

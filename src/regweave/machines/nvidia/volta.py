@@ -19,7 +19,7 @@ from functools import partial
 from itertools import product
 
 from regweave.machines.gpu import MatrixInstruction
-from regweave.machines.nvidia.forms import fragment, quad_pair_form
+from regweave.machines.nvidia.fragments import fragment, quad_pair_basis
 from regweave.machines.nvidia.targets import AMPERE, support
 from regweave.machines.ondemand import Entry
 
@@ -32,7 +32,7 @@ _PRODUCTS = 4
 def _instruction(name: str, mnemonic: str, a: str, b: str, d: str, c: str) -> MatrixInstruction:
     operands = {"A": (a, "f16"), "B": (b, "f16"), "C": ("", c), "D": ("", d)}
     fragments = {
-        operand: fragment(name, operand, _SIZES, kind, quad_pair_form(operand, order, kind), _PRODUCTS)
+        operand: fragment(name, operand, _SIZES, kind, quad_pair_basis(operand, order, kind), _PRODUCTS)
         for operand, (order, kind) in operands.items()
     }
     return MatrixInstruction(

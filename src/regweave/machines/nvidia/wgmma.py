@@ -16,7 +16,7 @@ from itertools import product
 from typing import NamedTuple
 
 from regweave.machines.gpu import MatrixInstruction
-from regweave.machines.nvidia.forms import Sizes, wgmma_fragment
+from regweave.machines.nvidia.fragments import Sizes, wgmma_fragment
 from regweave.machines.nvidia.mma import Types, mixed, same, short_name
 from regweave.machines.nvidia.targets import support
 from regweave.machines.ondemand import Entry

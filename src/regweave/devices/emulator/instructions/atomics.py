@@ -43,7 +43,7 @@ def prepare_atomic(program: Program, step: Step) -> Callable[[Cohort], None]:
         if unit == "shared":
             lds = c.batch.lds
             places = lds.find(c, c.read(place) + offset, width, lanes, unit=width, verb="changes")
-            _require_known(c, places, width, lanes)
+            _require_known(c, places, lanes)
             lds.note_write(c, places, width, lanes, atomic=True)
             octets = lds.octets
         else:
@@ -114,7 +114,7 @@ def _apply(octets: Array, places: Array, lanes: Array, values: list[Array], acce
     return former
 
 
-def _require_known(c: Cohort, places: Array, width: int, lanes: Array) -> None:
+def _require_known(c: Cohort, places: Array, lanes: Array) -> None:
     lds = c.batch.lds
     missing = lanes & ~lds.known[places >> lds.shift]
     if missing.any():
