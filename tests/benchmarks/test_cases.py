@@ -136,9 +136,9 @@ def test_the_sum_of_a_models_convolutions_counts_each_as_often_as_it_is_done():
     assert summed([])["ratio_best_peer"] is None
 
 
-def test_layers_and_images_of_several_channels_have_a_layout():
+def test_layers_and_images_of_several_channels_have_an_order():
     cases = channels_last_cases()
-    assert {case.layout for case in cases} == {"nhwc"}
+    assert {case.order for case in cases} == {"nhwc"}
     assert all(case.convolution.channels > 1 for case in cases)
     names = [case.name for case in cases]
     assert len(set(names)) == len(names)
