@@ -14,7 +14,6 @@ for long: what is still in doubt after some seconds stays out, unless `tune` say
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,10 +26,11 @@ from regweave.engine.attribution import native_time, replaced_time
 from regweave.engine.building import BLOCKED, Build, build, joined
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop
-from regweave.engine.profiling import profiles
+from regweave.engine.profiling import Recording, recordings
 from regweave.engine.proposals import Proposal
-from regweave.engine.racing import Race, race
+from regweave.engine.racing import Race, race, timer
 from regweave.engine.report import Timing
+from regweave.engine.undisturbed import Node, Soloist, note_on, settled
 from regweave.engine.uniting import unite
 from regweave.engine.verification import Check, captured, check_piece
 from regweave.errors import UnsupportedError, VerificationError
@@ -60,6 +60,9 @@ REGION_MARGIN = 0.05
 LEAST_SPEEDUP = 1.005
 """A piece measured below this in place is no gain."""
 
+CLOSE_SPEEDUP = 0.97
+"""But from here on it is measured a second time before it goes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
@@ -77,13 +80,14 @@ class Decision:
     """The judgements of all proposals, the model that came of them, and the race of the two models.
 
     `session` is the one that won: where its memory lies is part of how fast it is. `build` is None where that
-    is onnxruntime's.
+    is onnxruntime's. `notes` say how reliable what was measured is.
     """
 
     judgements: tuple[Judgement, ...]
     build: Build | None
     session: NativeSession
     result: Race
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -103,12 +107,18 @@ class Court:
     baseline: NativeSession
     say: Say
     patient: bool = False
-    started: float = field(default_factory=time.perf_counter)
+    started: float = 0.0
+    recorded: list[Recording] = field(default_factory=list)
+    _known_alone: dict[Node, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.started = timer(self.threads)()
 
     @property
     def in_time(self) -> bool:
-        """Whether there is time for a measurement that may be done without."""
-        return self.patient or time.perf_counter() - self.started < SECONDS
+        """Whether there is time for a measurement that may be done without. The processor's time counts:
+        where others work too, measurements are needed all the more."""
+        return self.patient or timer(self.threads)() - self.started < SECONDS
 
     @property
     def threads(self) -> int:
@@ -139,7 +149,11 @@ class Court:
         inside = {member.nodes for p in regions if p.piece.region for member in p.piece.region.members}
         told = [p for p in proposals if p.piece.nodes not in inside]
         return Decision(
-            tuple(_told(fates[p.piece.name]) for p in (*told, *regions, *others)), winner, session, result
+            tuple(_told(fates[p.piece.name]) for p in (*told, *regions, *others)),
+            winner,
+            session,
+            result,
+            note_on(self.recorded),
         )
 
     def _build(self, proposals: Sequence[Proposal]) -> Build:
@@ -167,25 +181,28 @@ class Court:
         return kept
 
     def _drop_slow(self, wanted: list[Proposal], fates: dict[str, Judgement]) -> list[Proposal]:
-        """Measure in place and drop what is no gain."""
+        """Measure in place and drop what is no gain; what is close to one is looked at twice."""
+        close: set[str] = set()
         for number in range(ROUNDS_OF_DROPPING):
-            if not wanted or (number and not self.in_time):
+            if not wanted or (number and not close and not self.in_time):
                 break
             self.say(f"measuring {len(wanted)} pieces in place" + (" again" if number else ""))
             for name, timing in self._timings(wanted).items():
                 fates[name] = replace(fates[name], timing=timing)
             slow = {p.piece.name for p in wanted if not p.piece.forced and _is_slow(fates[p.piece.name])}
+            close = {name for name in slow if number == 0 and _is_close(fates[name])}
+            slow -= close
             for name in slow:
                 fates[name] = replace(fates[name], fused=False, reason=_slow_reason(fates[name]))
             wanted = [p for p in wanted if p.piece.name not in slow]
-            if len(slow) <= FEW * len(wanted):
+            if not close and len(slow) <= FEW * len(wanted):
                 break
         return wanted
 
     def _timings(self, wanted: Sequence[Proposal]) -> dict[str, Timing]:
         built = self._build(wanted)
         shop, threads = self.shop, self.threads
-        found = profiles(
+        found = recordings(
             {
                 "before": lambda prefix: shop.open(self.optimised, threads=threads, profile=prefix),
                 "after": lambda prefix: built.open(shop, threads, prefix),
@@ -195,10 +212,26 @@ class Court:
             runs=40 if self.patient else 12,
             seconds=20.0 if self.patient else 2.0,
         )
+        alone = {
+            "before": Soloist(
+                self.optimised,
+                found["before"].shapes,
+                lambda proto: shop.open(proto, threads=threads),
+                self._known_alone,
+            ),
+            "after": Soloist(
+                built.proto,
+                found["after"].shapes,
+                lambda proto: shop.open(proto, built.operators, threads=threads),
+                self._known_alone,
+            ),
+        }
+        self.recorded += found.values()
+        profile = settled(found, alone)
         pieces = [p.piece for p in wanted]
-        before = replaced_time(self.model, self.optimised.graph, found["before"], pieces)
+        before = replaced_time(self.model, self.optimised.graph, profile["before"], pieces)
         op_types = {**built.pieces, **{name + BLOCKED: piece for name, piece in built.pieces.items()}}
-        after = native_time(built.proto.graph, found["after"], op_types)
+        after = native_time(built.proto.graph, profile["after"], op_types)
         return {
             name: Timing(before[name] * 1e3, after[name] * 1e3, before[name] / max(after[name], 1e-9))
             for name in before.keys() & after.keys()
@@ -354,6 +387,10 @@ def _is_slow(fate: Judgement) -> bool:
     if fate.timing is None:
         return not fate.proposal.after < fate.proposal.before
     return fate.timing.speedup < LEAST_SPEEDUP
+
+
+def _is_close(fate: Judgement) -> bool:
+    return fate.timing is not None and fate.timing.speedup >= CLOSE_SPEEDUP
 
 
 def _slow_reason(fate: Judgement) -> str:

@@ -5,6 +5,9 @@
 A ratio of two turns that follow one another is little disturbed by what changes within seconds; the median
 over the rounds is little disturbed by single interruptions. The times given with it are those of the round
 in the middle: medians of both would have another ratio.
+
+On a machine where others work too, turns take as long as these let them. If the processor was elsewhere for
+more than BUSY of the time, what it gave to each turn counts, not what the clock says.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 PAUSE = 0.06
@@ -30,11 +33,37 @@ CLEAR = 8
 """Rounds after which a race may be over: by chance all of them say the same in one of 128 races."""
 
 
+BUSY = 0.05
+"""Of the time that the processor works for others: more than this disturbs."""
+
+
+def timer(threads: int) -> Callable[[], float]:
+    """The clock that counts what the processor gave this thread; where others of ours work for it, and it
+    waits for them, the time of day."""
+    return time.thread_time if threads == 1 else time.perf_counter
+
+
+Times = Mapping[str, Sequence[float]]
+
+
 @dataclass(frozen=True, eq=False)
 class Race:
-    """Seconds of a call in each round, by name."""
+    """Seconds of a call in each round, by name: by the clock and, where known, of the processor (those that
+    the thread was given which called)."""
 
-    times: Mapping[str, Sequence[float]]
+    clock: Times
+    processor: Times = field(default_factory=dict)
+
+    @cached_property
+    def taken_away(self) -> float:
+        """The share of the time in which the processor worked for others."""
+        clock, processor = (sum(map(sum, times.values())) for times in (self.clock, self.processor))
+        return max(0.0, 1.0 - processor / clock) if self.processor and clock else 0.0
+
+    @property
+    def times(self) -> Times:
+        """The seconds that count: of the processor where it was busy with others."""
+        return self.processor if self.taken_away > BUSY else self.clock
 
     @cached_property
     def medians(self) -> dict[str, float]:
@@ -67,7 +96,11 @@ class Race:
 
     def joined(self, other: Race) -> Race:
         """Both races as one."""
-        return Race({name: [*times, *other.times[name]] for name, times in self.times.items()})
+
+        def both(one: Times, two: Times) -> Times:
+            return {name: [*times, *two[name]] for name, times in one.items()} if two else {}
+
+        return Race(both(self.clock, other.clock), both(self.processor, other.processor))
 
 
 def race(
@@ -79,37 +112,44 @@ def race(
     least: int = 5,
     enough: Callable[[Race], bool] = lambda race: False,
 ) -> Race:
-    """Run all in turns for `rounds` rounds, or fewer (but `least`) once `seconds` have passed.
+    """Run all in turns for `rounds` rounds, or fewer (but `least`) once `seconds` are spent, as `timer`
+    counts.
 
     `enough` is asked after CLEAR rounds or more whether to end it there.
     """
     names = list(runners)
     calls = {name: _calls(runners[name]) for name in names}
-    times: dict[str, list[float]] = {name: [] for name in names}
-    started = time.perf_counter()
+    clock: dict[str, list[float]] = {name: [] for name in names}
+    processor: dict[str, list[float]] = {name: [] for name in names}
+    worked = timer(threads)
+    started = worked()
     for number in range(rounds):
-        if number >= least and time.perf_counter() - started > seconds:
+        if number >= least and worked() - started > seconds:
             break
-        if number >= CLEAR and enough(Race(times)):
+        if number >= CLEAR and enough(Race(clock, processor)):
             break
         for name in names if number % 2 == 0 else reversed(names):
             if threads > 1:
                 time.sleep(PAUSE)
             if calls[name] > 0:
                 runners[name]()
-            times[name].append(_time(runners[name], max(calls[name], 1)))
-    return Race(times)
+            times = _time(runners[name], max(calls[name], 1), worked)
+            clock[name].append(times[0])
+            processor[name].append(times[1])
+    return Race(clock, processor)
 
 
 def _calls(run: Callable[[], object]) -> int:
     """Calls per turn; 0 where one is so long that caches need no untimed call to warm up."""
     run()
-    seconds = max(_time(run, 1), 1e-6)
+    seconds = max(_time(run, 1, time.perf_counter)[0], 1e-6)
     return 0 if seconds > LONG else max(1, round(SHORT / seconds))
 
 
-def _time(run: Callable[[], object], calls: int) -> float:
-    started = time.perf_counter()
+def _time(run: Callable[[], object], calls: int, worked: Callable[[], float]) -> tuple[float, float]:
+    """Seconds of a call, by the clock and as `worked` counts."""
+    started, before = time.perf_counter(), worked()
     for _ in range(calls):
         run()
-    return (time.perf_counter() - started) / calls
+    seconds, processor = time.perf_counter() - started, worked() - before
+    return seconds / calls, processor / calls

@@ -55,6 +55,7 @@ def make_report(
         tuple(r for r in reports if r.kind != "chain"),
         whole,
         errors,
+        decision.notes if decision is not None else (),
         native=_native_share(model, reports, whole),
     )
 
