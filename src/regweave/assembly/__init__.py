@@ -2,9 +2,9 @@
 
 A `builder` collects operations (`declarations` makes what they work on, `recorder` keeps them as a
 `program`), or `text` reads them from a file. `flow` finds where each variable is live, `allocation` gives it
-registers (by `colouring`, and after `splitting` where that gets stuck), `proof` runs the result on names
-instead of numbers, a `listing` is the text with its `maps`. `amd` does the same for GPUs, where waits and
-distances come on top.
+registers (by their `interference` and `colouring`, and after `splitting` where that gets stuck), `proof` runs
+the result on names instead of numbers, a `listing` is the text with its `maps`. `amd` does the same for GPUs,
+where waits and distances come on top.
 """
 
 from typing import TYPE_CHECKING

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from regweave.assembly.colouring import Registers, Stuck, colour, hardest_first, interfere
+from regweave.assembly.colouring import Registers, Stuck, colour, hardest_first
 from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
+from regweave.assembly.interference import interfere
 from regweave.assembly.maps import measure_pressure
 from regweave.assembly.program import Program
 from regweave.assembly.searching import search

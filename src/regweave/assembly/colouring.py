@@ -1,37 +1,21 @@
-"""Who may not share a register with whom, and the choice of registers.
+"""The choice of registers: variables in some order, each in a register where it interferes with nobody.
 
-Two variables interfere if one is written while the other is live. Interference is kept one-sided (for each
-variable, what was live where it was written) and each register keeps the union over its tenants, so that "is
-register r free for v?" is two ANDs of integers, however many variables there are.
+Each register keeps the union of what its tenants interfere with, so that "is register r free for v?" is two
+ANDs of integers, however many variables there are.
 """
 
 from __future__ import annotations
 
-import functools
 import heapq
 import math
-import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from regweave.assembly.flow import Flow
+from regweave.assembly.interference import Interference
 from regweave.assembly.program import Program
 from regweave.assembly.variables import Variable, members
-from regweave.values import frozen
 
 Registers = dict[Variable, tuple[str, ...]]
 _ALL: Mapping[str, int] = {}
-
-
-@frozen
-class Interference:
-    """`beside[v]`: variables live where v is written, and those it must avoid for another reason.
-
-    `blocked[register]`: variables live where that register is destroyed; `order`: the variables that occur,
-    by first appearance."""
-
-    beside: Sequence[int]
-    blocked: dict[str, int]
-    order: Sequence[int]
 
 
 class Stuck(Exception):  # noqa: N818 - a message between passes, never shown
@@ -43,54 +27,6 @@ class Stuck(Exception):  # noqa: N818 - a message between passes, never shown
         super().__init__(reason)
 
 
-def interfere(program: Program, flow: Flow) -> Interference:
-    """Interference of a solved program, in one backward walk over its operations."""
-    count = len(program.variables)
-    beside = [0] * count
-    for v, others in program.extra.items():
-        beside[v] |= others
-    first = [-1] * count
-    blocked: dict[str, int] = {}
-    uses, defines, forms = program.uses, program.defines, program.forms
-    for block in reversed(flow.blocks):
-        live = block.live_out
-        last = block.stop - 1
-        clobbers = forms[last].clobbers
-        if clobbers:
-            kept = live & ~defines[last]
-            if forms[last].lines > 1:
-                kept |= uses[last] | defines[last]
-            for register in clobbers:
-                blocked[register] = blocked.get(register, 0) | kept
-        for i in range(last, block.start - 1, -1):
-            used = uses[i]
-            born = defines[i]
-            if born:
-                # What is read too was live before: its rivals met it where either of them began.
-                born ^= born & used
-                rest = born
-                while rest:
-                    v = rest.bit_length() - 1
-                    beside[v] |= live | born
-                    first[v] = i
-                    rest ^= 1 << v
-                live ^= live & born
-            live |= used
-    # What only unreachable code reads has a register too, for that code is printed.
-    rest = functools.reduce(operator.or_, uses, 0)
-    while rest:
-        v = rest.bit_length() - 1
-        rest ^= 1 << v
-        if first[v] < 0:
-            first[v] = len(forms)
-    entry = flow.live_at_entry
-    for variable in program.arguments:
-        beside[variable.id] |= entry
-        first[variable.id] = 0
-    order = sorted((v for v in range(count) if first[v] >= 0), key=first.__getitem__)
-    return Interference(beside, blocked, order)
-
-
 def colour(
     program: Program, interference: Interference, order: Sequence[int], most: Mapping[str, int] = _ALL
 ) -> Registers:
@@ -98,66 +34,113 @@ def colour(
 
     `most` limits how many registers of a class variables without a pin may take.
     """
-    variables, beside, blocked = program.variables, interference.beside, interference.blocked
-    withheld = {program.machine.frame_register} if program.stack_bytes is not None else set()
-    tenants: dict[str, int] = {}
-    refused: dict[str, int] = {}
-    free: dict[str, tuple[str, ...]] = {}
-    for register_class in program.machine.classes:
-        allowed = register_class.registers[: most.get(register_class.name)]
-        free[register_class.name] = tuple(r for r in allowed if r not in withheld)
-        for register in register_class.registers:
-            tenants[register] = 0
-            refused[register] = blocked.get(register, 0)
-    rooms = {name: frozenset(registers) for name, registers in free.items()}
-    wishes: dict[int, list[int]] = {}
-    for destination, source in program.copies:
-        wishes.setdefault(destination.id, []).append(source.id)
-        wishes.setdefault(source.id, []).append(destination.id)
-    places: dict[int, tuple[str, ...]] = {}
-
-    def fits(v: int, register: str) -> bool:
-        return not (beside[v] & tenants[register] or refused[register] & variables[v].bit)
-
-    def give(v: int, registers: tuple[str, ...]) -> None:
-        places[v] = registers
-        for register in registers:
-            tenants[register] |= variables[v].bit
-            refused[register] |= beside[v]
-
+    variables = program.variables
+    rooms = _Rooms(program, interference, most)
     for v in order:
-        for register in variables[v].pinned:
-            if register in withheld or not fits(v, register):
-                raise Stuck(variables[v], _pin_reason(program, interference, v, register, tenants, withheld))
-        if variables[v].pinned:
-            give(v, variables[v].pinned)
+        if variables[v].pin is not None:
+            rooms.give_pinned(v)
     for v in order:
         variable = variables[v]
-        if variable.pin is not None:
-            continue
-        registers = free[variable.register_class.name]
-        if variable.count > 1 or variable.alignment > 1:
-            wished = [places[other] for other in wishes.get(v, ()) if other in places]
-            give(v, _run(variable, rooms[variable.register_class.name], fits, wished))
-            continue
-        chosen = None
-        for other in wishes.get(v, ()):
-            place = places.get(other, ())
-            if len(place) == 1 and place[0] in registers and fits(v, place[0]):
-                chosen = place[0]
-                break
-        if chosen is None:
-            others, bit = beside[v], variable.bit
-            for register in registers:
-                if not (others & tenants[register] or refused[register] & bit):
-                    chosen = register
-                    break
-            else:
-                raise Stuck(variable)
-        places[v] = (chosen,)
-        tenants[chosen] |= variable.bit
-        refused[chosen] |= beside[v]
-    return {variables[v]: registers for v, registers in places.items()}
+        if variable.pin is None:
+            one = variable.count == variable.alignment == 1
+            rooms.give(v, (rooms.single(v),) if one else rooms.run(v))
+    return {variables[v]: registers for v, registers in rooms.places.items()}
+
+
+class _Rooms:
+    """Who has which registers so far.
+
+    `tenants` are the variables that each register has, `refused` those that it cannot have: live beside a
+    tenant, or while something destroys it. `free` are each class's registers without those that are withheld,
+    `wishes` the variables with which one would share a register, since one is moved to the other.
+    """
+
+    def __init__(self, program: Program, interference: Interference, most: Mapping[str, int]) -> None:
+        self.program, self.interference = program, interference
+        self.places: dict[int, tuple[str, ...]] = {}
+        self.withheld = {program.machine.frame_register} if program.stack_bytes is not None else set()
+        classes = program.machine.classes
+        self.free = {
+            c.name: tuple(r for r in c.registers[: most.get(c.name)] if r not in self.withheld)
+            for c in classes
+        }
+        self.allowed = {name: frozenset(registers) for name, registers in self.free.items()}
+        self.tenants = {register: 0 for c in classes for register in c.registers}
+        self.refused = {register: interference.blocked.get(register, 0) for register in self.tenants}
+        self.wishes: dict[int, list[int]] = {}
+        for destination, source in program.copies:
+            self.wishes.setdefault(destination.id, []).append(source.id)
+            self.wishes.setdefault(source.id, []).append(destination.id)
+
+    def fits(self, v: int, register: str) -> bool:
+        """Whether a register is free for a variable."""
+        taken = self.interference.beside[v] & self.tenants[register]
+        return not (taken or self.refused[register] & self.program.variables[v].bit)
+
+    def give(self, v: int, registers: tuple[str, ...]) -> None:
+        """Let a variable have these registers."""
+        self.places[v] = registers
+        bit, beside = self.program.variables[v].bit, self.interference.beside[v]
+        for register in registers:
+            self.tenants[register] |= bit
+            self.refused[register] |= beside
+
+    def give_pinned(self, v: int) -> None:
+        """Let a variable have the registers that it is pinned to; Stuck if somebody else is there."""
+        variable = self.program.variables[v]
+        for register in variable.pinned:
+            if register in self.withheld or not self.fits(v, register):
+                raise Stuck(variable, self._pin_reason(variable, register))
+        self.give(v, variable.pinned)
+
+    def single(self, v: int) -> str:
+        """A free register for a variable, one that it wishes before others."""
+        variable = self.program.variables[v]
+        registers = self.free[variable.register_class.name]
+        for other in self.wishes.get(v, ()):
+            place = self.places.get(other, ())
+            if len(place) == 1 and place[0] in registers and self.fits(v, place[0]):
+                return place[0]
+        # `fits`, written out: most of the time goes here
+        tenants, refused = self.tenants, self.refused
+        beside, bit = self.interference.beside[v], variable.bit
+        for register in registers:
+            if not (beside & tenants[register] or refused[register] & bit):
+                return register
+        raise Stuck(variable)
+
+    def run(self, v: int) -> tuple[str, ...]:
+        """The first run of consecutive registers, suitably aligned, that is free for a variable; one that it
+        wishes before others."""
+        variable = self.program.variables[v]
+        register_class = variable.register_class
+        registers, count = register_class.registers, variable.count
+        step = math.lcm(variable.alignment, register_class.alignment if count > 1 else 1)
+        wished = (self.places.get(other, ()) for other in self.wishes.get(v, ()))
+        starts = [registers.index(run[0]) for run in wished if len(run) == count]
+        for start in (
+            *(start for start in starts if start % step == 0),
+            *range(0, len(registers) - count + 1, step),
+        ):
+            found = registers[start : start + count]
+            if all(r in self.allowed[register_class.name] and self.fits(v, r) for r in found):
+                return found
+        what = f"{count} consecutive registers" if count > 1 else f"registers aligned to {step}"
+        raise Stuck(variable, f"no {what} are free")
+
+    def _pin_reason(self, variable: Variable, pin: str) -> str:
+        if pin in self.withheld:
+            return f"{pin} holds the frame of a function with a stack"
+        beside = self.interference.beside
+        rivals = [
+            other.name
+            for other in self.program.variables
+            if self.tenants[pin] & other.bit
+            and (beside[variable.id] & other.bit or beside[other.id] & variable.bit)
+        ]
+        if rivals:
+            return f"{', '.join(rivals)} is pinned to {pin} too and live at the same time"
+        return f"{pin} is destroyed while it is live there; copy it to another variable first"
 
 
 def hardest_first(program: Program, interference: Interference) -> list[int]:
@@ -193,48 +176,3 @@ def hardest_first(program: Program, interference: Interference) -> list[int]:
             degree[u] -= variables[v].count
             heapq.heappush(heap, (variables[u].count, degree[u], u))
     return set_aside[::-1]
-
-
-def _run(
-    variable: Variable,
-    allowed: Collection[str],
-    fits: Callable[[int, str], bool],
-    wished: Sequence[tuple[str, ...]],
-) -> tuple[str, ...]:
-    """The first run of consecutive registers, suitably aligned, that is free for a variable; one that is
-    `wished` before others."""
-    register_class = variable.register_class
-    registers = register_class.registers
-    step = math.lcm(variable.alignment, register_class.alignment if variable.count > 1 else 1)
-    starts = [registers.index(run[0]) for run in wished if len(run) == variable.count]
-    for start in (
-        *(start for start in starts if start % step == 0),
-        *range(0, len(registers) - variable.count + 1, step),
-    ):
-        run = registers[start : start + variable.count]
-        if all(register in allowed and fits(variable.id, register) for register in run):
-            return run
-    what = f"{variable.count} consecutive registers" if variable.count > 1 else f"registers aligned to {step}"
-    raise Stuck(variable, f"no {what} are free")
-
-
-def _pin_reason(
-    program: Program,
-    interference: Interference,
-    v: int,
-    pin: str,
-    tenants: dict[str, int],
-    withheld: set[str],
-) -> str:
-    variable = program.variables[v]
-    if pin in withheld:
-        return f"{pin} holds the frame of a function with a stack"
-    rivals = [
-        other.name
-        for other in program.variables
-        if tenants[pin] & other.bit
-        and (interference.beside[v] & other.bit or interference.beside[other.id] & variable.bit)
-    ]
-    if rivals:
-        return f"{', '.join(rivals)} is pinned to {pin} too and live at the same time"
-    return f"{pin} is destroyed while it is live there; copy it to another variable first"

@@ -11,7 +11,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from regweave.assembly.colouring import Interference, Registers, Stuck, colour
+from regweave.assembly.colouring import Registers, Stuck, colour
+from regweave.assembly.interference import Interference
 from regweave.assembly.program import Program
 
 #: Rounds at most, and how many variables all of them colour where they only save registers.

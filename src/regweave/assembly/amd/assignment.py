@@ -16,9 +16,10 @@ from itertools import islice
 
 from regweave.assembly.amd.kernel_program import KernelProgram, Touch
 from regweave.assembly.amd.moves import wished_pairs
-from regweave.assembly.colouring import Interference, Registers, Stuck, colour, hardest_first, interfere
+from regweave.assembly.colouring import Registers, Stuck, colour, hardest_first
 from regweave.assembly.failures import register_error
 from regweave.assembly.flow import Flow, solve
+from regweave.assembly.interference import Interference, interfere
 from regweave.assembly.maps import Pressure, live_sets, measure_pressure
 from regweave.assembly.program import Program
 from regweave.assembly.searching import search

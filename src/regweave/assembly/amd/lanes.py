@@ -15,6 +15,7 @@ needs the former value of what stands beside another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from regweave.assembly.amd.kernel_program import KernelProgram
 from regweave.assembly.amd.masks import Masks, Stack, common
@@ -28,61 +29,61 @@ def needed_beside(
 ) -> dict[int, int]:
     """For each operation that writes the lanes that are on, which of the registers that it writes are read in
     other lanes. `uses` and `defines` are those of registers that have lanes."""
-    heads: dict[int, Levels] = {}
-    found: dict[int, int] = {}
+    search = _Search(program, masks, uses, defines)
     changed = True
     while changed:
         changed = False
         for number in reversed(range(len(flow.blocks))):
-            if number not in masks.heads:
-                continue
-            levels = _walk(program, flow.blocks, number, masks, heads, uses, defines, found)
-            if heads.get(number) != levels:
-                heads[number] = levels
-                changed = True
-    return found
+            if number in masks.heads:
+                levels = search.levels_before(flow.blocks[number])
+                changed |= search.heads.get(number) != levels
+                search.heads[number] = levels
+    return search.needed
 
 
-def _walk(
-    program: KernelProgram,
-    blocks: Sequence[Block],
-    number: int,
-    masks: Masks,
-    heads: dict[int, Levels],
-    uses: Sequence[int],
-    defines: Sequence[int],
-    found: dict[int, int],
-) -> Levels:
-    """What is read later at the head of a block; `found` gets what its operations need."""
-    block = blocks[number]
-    stack = masks.after[block.stop - 1]
-    levels = [0] * len(stack)
-    for successor in block.successors:
-        if successor in heads:
-            head = masks.heads[successor]
-            levels = [
-                a | b
-                for a, b in zip(levels, _before_way(heads[successor], head, stack, successor), strict=True)
-            ]
-    for i in range(block.stop - 1, block.start - 1, -1):
-        if masks.after[i] != masks.before[i]:
-            levels = _before_change(levels, masks.after[i], masks.before[i])
-        shape = program.shapes[i]
-        born, used = defines[i], uses[i]
-        if shape.masked:
-            beside = 0
-            for level in levels[:-1]:
-                beside |= level
-            if born & beside:
-                found[i] = born & beside
-            levels[-1] &= ~born
-        else:
-            levels = [level & ~born for level in levels]
-        if shape.masked and not _across(shape.instruction.name):
-            levels[-1] |= used
-        else:
-            levels = [level | used for level in levels]
-    return tuple(levels)
+@dataclass
+class _Search:
+    """The levels at the heads of blocks as far as they are known, and what is `needed` by operation."""
+
+    program: KernelProgram
+    masks: Masks
+    uses: Sequence[int]
+    defines: Sequence[int]
+    heads: dict[int, Levels] = field(default_factory=dict)
+    needed: dict[int, int] = field(default_factory=dict)
+
+    def levels_before(self, block: Block) -> Levels:
+        """What is read later at the head of a block; notes what its operations need."""
+        before, after = self.masks.before, self.masks.after
+        levels = self._levels_after(block)
+        for i in range(block.stop - 1, block.start - 1, -1):
+            if after[i] != before[i]:
+                levels = _before_change(levels, after[i], before[i])
+            shape = self.program.shapes[i]
+            born, used = self.defines[i], self.uses[i]
+            if shape.masked:
+                beside = 0
+                for level in levels[:-1]:
+                    beside |= level
+                if born & beside:
+                    self.needed[i] = born & beside
+                levels[-1] &= ~born
+            else:
+                levels = [level & ~born for level in levels]
+            if shape.masked and not _across(shape.instruction.name):
+                levels[-1] |= used
+            else:
+                levels = [level | used for level in levels]
+        return tuple(levels)
+
+    def _levels_after(self, block: Block) -> list[int]:
+        stack = self.masks.after[block.stop - 1]
+        levels = [0] * len(stack)
+        for successor in block.successors:
+            if successor in self.heads:
+                way = _before_way(self.heads[successor], self.masks.heads[successor], stack, successor)
+                levels = [a | b for a, b in zip(levels, way, strict=True)]
+        return levels
 
 
 def _across(name: str) -> bool:
