@@ -196,6 +196,9 @@ def test_tiles_that_are_chosen():
     assert (eight.machine, eight.tile.split) in ((AVX512, 2), (AVX2, 1))
     three = choice_of(AVX512, (1, 64, 1, 3136), (3, 64, 1, 1))
     assert (three.machine, three.tile.split, three.tile.joined) == (AVX512, 4, 0)
+    # 28 pixels x 4 elements a step are 7 lines; a small image is in the cache
+    assert (three.tile.ahead, pixels.tile.ahead) == (0, 1)
+    assert choice_of(AVX512, (1, 64, 1, 50176), (3, 64, 1, 1)).tile.ahead == 7
     depth = choice_of(AVX512, (1, 128, 56, 56), (128, 1, 3, 3), padding=1, groups=128)
     assert isinstance(depth.tile, DepthTile)
     assert depth.tile.padded == (True, True)

@@ -38,6 +38,8 @@ _FEW = 8
 #: Cycles to move an element to or from a plane, of pixels of up to so many channels and of others, or by
 #: vectors; and what planes must save to be made.
 _NEAR_ELEMENT, _NEAR_CHANNELS, _FAR_ELEMENT, _VECTOR_ELEMENT, _PLANES = 2.0, 16, 10.0, 0.6, 1.3
+#: Elements of a line; bytes of an image from which on it comes from beyond a core's own cache.
+_LINE, _PASSING = 16, 1 << 20
 #: What rows that are transformed cost beside those that are copied.
 _TRANSFORM = 4.0
 
@@ -160,6 +162,12 @@ def _depthwise(
     return LastChoice(tile, machine, (1,), best[0], across.outputs)
 
 
+def _passes(c: Convolution, *, dense: bool) -> bool:
+    """Whether a large image is read once from end to end: pixels in one row, of one tap."""
+    one = c.vertical == Axis(1, 1) and c.horizontal == Axis(c.horizontal.size, 1)
+    return one and dense and c.groups == 1 and 4 * c.channels * c.horizontal.size >= _PASSING
+
+
 def _beyond(axis: Axis) -> bool:
     """Whether a result reads beyond the image."""
     return axis.before > 0 or (axis.outputs - 1) * axis.stride + axis.span - axis.before > axis.size
@@ -201,6 +209,7 @@ def _dense(
         split=split,
         tail=runs.length % split > 0,
         joined=c.filters if joined and split > 1 else 0,
+        ahead=-(-pixels * spans * split // _LINE) if _passes(c, dense=dense) else 0,
     )
     rows, columns = window(c, tile, machine, threads=threads)
     return LastChoice(tile, machine, tiles, rows, columns, runs)

@@ -53,6 +53,9 @@ class DenseProducts:
                 continue
             b.emit("mov", span, w.slot("source"))
             b.emit("add", span, b.at(r.near, _entry(number) + SpanEntry.x.offset))
+        if tile.ahead:
+            b.emit("imul", r.ahead, w.slot("x_step"), tile.pixels)
+            b.emit("add", r.ahead, spans[0])
         pitches = self._pitches(w)
         acc = {
             (pixel, v): b.vector(f"result_{pixel}_{v}")
@@ -152,6 +155,10 @@ class DenseProducts:
         b.emit("align", 32)
         b.label(step)
         self._step(w, acc, spans, pitches, None)
+        for line in range(self.tile.ahead):
+            b.emit("prefetch", b.at(r.ahead, 64 * line))
+        if self.tile.ahead:
+            b.emit("add", r.ahead, 64 * self.tile.ahead)
         self._count_down(w, spans, self.tile.split, step)
         if self.tile.tail:
             b.emit("mov", r.steps, w.field("run_tail"))

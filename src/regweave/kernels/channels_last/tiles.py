@@ -23,7 +23,8 @@ class DenseTile:
 
     `split` lanes share a filter, each with every so-many-th element of a run; `tail`: runs are no multiple of
     that. What they hold is added up at the end (`folding`). `joined`: pixels, of so many filters, follow one
-    another in the result, and are stored together.
+    another in the result, and are stored together. `ahead`: lines of the next tile's pixels, which follow
+    this one's, that each step asks for.
     """
 
     spans: tuple[int, ...]
@@ -38,6 +39,7 @@ class DenseTile:
     split: int = 1
     tail: bool = False
     joined: int = 0
+    ahead: int = 0
 
     def __post_init__(self) -> None:
         fits = not self.staged and self.masked and self.vectors == (1,)
