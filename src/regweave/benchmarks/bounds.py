@@ -12,7 +12,6 @@ Both are the best of several short runs: a bound is what the machine can do, not
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from regweave.assembly import Builder, Listing
+from regweave.benchmarks.interleave import best_seconds
 from regweave.devices import cpu
 from regweave.machines.x86 import VectorMachine
 
@@ -49,7 +49,7 @@ def peak_runner(machine: VectorMachine, threads: int = 1) -> tuple[Callable[[], 
 def fma_peak(machine: VectorMachine, threads: int = 1) -> float:
     """Floating-point operations per second of `peak_runner`, the best of several tries."""
     run, flops = peak_runner(machine, threads)
-    return flops / _best_seconds(run)
+    return flops / best_seconds(run, TRIES)
 
 
 def copy_bandwidth(machine: VectorMachine | None, threads: int = 1) -> float:
@@ -58,7 +58,7 @@ def copy_bandwidth(machine: VectorMachine | None, threads: int = 1) -> float:
     ways: list[list[Callable[[], object]]] = [[_plain_copy(*pair) for pair in blocks]]
     if machine is not None:
         ways.append([_streaming_copy(machine, *pair) for pair in blocks])
-    return 2 * COPY_BYTES * threads / min(_best_seconds(_side_by_side(copies)) for copies in ways)
+    return 2 * COPY_BYTES * threads / min(best_seconds(_side_by_side(copies), TRIES) for copies in ways)
 
 
 def peak_loop(machine: VectorMachine, chains: int) -> Listing:
@@ -118,13 +118,3 @@ def _side_by_side(actions: list[Callable[[], object]]) -> Callable[[], object]:
         return actions[0]
     pool = ThreadPoolExecutor(len(actions))
     return lambda: list(pool.map(lambda action: action(), actions))
-
-
-def _best_seconds(action: Callable[[], object]) -> float:
-    action()
-    best = float("inf")
-    for _ in range(TRIES):
-        start = time.perf_counter()
-        action()
-        best = min(best, time.perf_counter() - start)
-    return best

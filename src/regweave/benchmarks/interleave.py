@@ -53,6 +53,12 @@ def interleaved_times(
     return {name: statistics.median(samples) * 1e3 for name, samples in times.items()}
 
 
+def best_seconds(run: Callable[[], object], tries: int) -> float:
+    """The quickest of so many calls, after one that nobody times."""
+    run()
+    return min(_seconds(run) for _ in range(tries))
+
+
 def _calls_per_turn(run: Callable[[], object]) -> int:
     run()
     seconds = max(_seconds(run), 1e-6)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-import time
 import warnings
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ import torch
 
 from regweave.benchmarks.cases import CascadeData, ProductData
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.interleave import best_seconds
 from regweave.benchmarks.peers import MissingPeerError, Peer, Runner
 
 MODES = ("default", "max-autotune-no-cudagraphs")
@@ -144,14 +144,5 @@ def _compiled_runner(module: torch.nn.Module, mode: str, inputs: Sequence[torch.
     return run
 
 
-def _fastest(runners: Sequence[Runner], tries: int = 5) -> Runner:
-    def best_seconds(run: Runner) -> float:
-        run()
-        seconds = []
-        for _ in range(tries):
-            start = time.perf_counter()
-            run()
-            seconds.append(time.perf_counter() - start)
-        return min(seconds)
-
-    return min(runners, key=best_seconds)
+def _fastest(runners: Sequence[Runner]) -> Runner:
+    return min(runners, key=lambda run: best_seconds(run, 5))
