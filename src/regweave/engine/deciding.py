@@ -365,7 +365,7 @@ class Court:
                 },
                 threads=self.threads,
                 seconds=10.0 if self.patient else 2.5 if self.in_time else 1.0,
-                enough=lambda race: not self.patient and race.is_clear("before", "after", LEAST_WHOLE),
+                enough=lambda race: race.is_clear("before", "after", LEAST_WHOLE),
             )
 
         result = once()

@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regweave.devices.onnxruntime import NativeSession
-from regweave.engine.racing import PAUSE, timer
+from regweave.engine.racing import PAUSE, SHORT, timer
 
 _SUFFIX = "_kernel_time"
 WARM_UP, LEAST, MOST = 2, 4, 4
@@ -70,14 +70,22 @@ def recordings(
             or done >= WARM_UP + MOST * runs
             or (done >= WARM_UP + runs and all(map(_is_settled, totals.values())))
         ):
+            turn = 1 if threads == 1 else _runs_of_a_turn(totals.values(), runs)
             for name, session in sessions.items():
                 if threads > 1:
                     time.sleep(PAUSE)
-                begun, worked = time.perf_counter(), processor()
-                session.run(None, feeds)
-                totals[name].append((time.perf_counter() - begun, processor() - worked))
-            done += 1
+                for _ in range(turn):
+                    begun, worked = time.perf_counter(), processor()
+                    session.run(None, feeds)
+                    totals[name].append((time.perf_counter() - begun, processor() - worked))
+            done += turn
         return {name: _read(session.end_profile(), totals[name]) for name, session in sessions.items()}
+
+
+def _runs_of_a_turn(totals: Iterable[list[tuple[float, float]]], most: int) -> int:
+    """Of short runs several follow one another between two pauses: a pause is longer than all of them."""
+    longest = max((min(clock for clock, _ in seen) for seen in totals if seen), default=SHORT)
+    return max(1, min(most, round(SHORT / max(longest, 1e-6))))
 
 
 def _is_settled(totals: list[tuple[float, float]]) -> bool:

@@ -50,6 +50,7 @@ def unite(
             {"whole": lambda: opened.run(None, feeds), "apart": lambda: session.run(None, feeds)},  # noqa: B023
             threads=threads,
             seconds=seconds,
+            enough=lambda race: race.is_clear("whole", "apart", NOISE),
         )
         if result.is_faster("whole", "apart", NOISE) is not True:
             return whole, opened
