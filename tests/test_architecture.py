@@ -18,6 +18,16 @@ def test_what_the_page_names_is_there(name):
     assert (PACKAGE / name).exists() or (ROOT / name).exists()
 
 
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+)
+def test_files_that_pages_name_are_there(page):
+    """From the library's folder, from the whole, or from the folder that the page is about."""
+    places = (PACKAGE, ROOT, PACKAGE / page.stem)
+    named = set(re.findall(r"`((?:[\w.]+/)+\w+\.(?:py|md|c))`", page.read_text("utf-8")))
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
 def test_the_drawing_shows_the_floors_that_the_linter_keeps():
     (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
