@@ -3,12 +3,12 @@
 from itertools import combinations, islice
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regweave.machines.nvidia import SM_80
 from regweave.programs import Array, ProgramBuilder, run_program
-from regweave.rearrangement.shared.addressing import lower_addresses, plan_addresses
+from regweave.rearrangement.shared.addressing import TurnedValue, lower_addresses, plan_addresses
 from regweave.rearrangement.subspaces import Span, bases, common, coordinates, extend, spanned
 
 vectors = st.lists(st.integers(0, 63), max_size=5)
@@ -48,16 +48,16 @@ def test_coordinates_add_up(basis):
         assert spanned(basis)[mask] == 1 << bit
 
 
-def computed(tables):
-    """What the lanes compute for these tables, and how many instructions that takes."""
+def computed(tables, warps=1):
+    """What the threads compute for these tables, and how many instructions that takes."""
     words = len(tables)
-    builder = ProgramBuilder("p", 32, Array("s", "b32", 1), Array("d", "b32", words))
-    lane = builder.step("lane")
+    builder = ProgramBuilder("p", 32, Array("s", "b32", 1), Array("d", "b32", words), warps=warps)
+    lane = builder.step("lane" if warps == 1 else "thread")
     plan = plan_addresses([np.asarray(table) for table in tables])
     results = []
     for value, offset in lower_addresses(plan, builder, lane, SM_80):
         results.append(builder.step("add", (value, builder.constant(offset))))
-    found = run_program(builder.finish(results), np.zeros((32, 1), np.uint32))
+    found = run_program(builder.finish(results), np.zeros((32 * warps, 1), np.uint32))
     return found.T.tolist(), plan
 
 
@@ -85,3 +85,44 @@ def test_swizzled_and_padded_addresses():
 def test_any_addresses(table):
     found, _ = computed([np.asarray(table) * 4])
     assert found == [[4 * entry for entry in table]]
+
+
+THREADS = np.arange(128)
+
+
+def turned_tables(rows, skews):
+    """Bytes in rows of 32 banks; every row begins `skew` banks further, and again at the first bank."""
+    first, lane = rows[THREADS // 4 % len(rows)], THREADS % 32
+    return [
+        (first + at) * 128 + (lane + skew * (first + at)) % 32 * 4 + part
+        for at, skew in enumerate(skews)
+        for part in range(4)
+    ]
+
+
+def test_turned_rows_share_a_row_and_a_place():
+    tables = turned_tables(np.array([3, 1, 7, 4, 0, 11, 5, 2]), [1] * 12)
+    found, plan = computed(tables, warps=4)
+    assert found == [table.tolist() for table in tables]
+    # the bytes of a word are offsets, and what else differs is added to the place before it begins again
+    turned = [value for value in plan.values if isinstance(value, TurnedValue)]
+    assert len(turned) == 12
+    assert len(plan.values) == 14
+    assert all(value.operations <= 3 for value in turned)
+
+
+@settings(max_examples=15)
+@given(
+    rows=st.lists(st.integers(0, 63), min_size=1, max_size=32).map(np.asarray),
+    skews=st.lists(st.integers(0, 31), min_size=1, max_size=4),
+)
+def test_any_turned_rows(rows, skews):
+    tables = turned_tables(rows, skews)
+    assert computed(tables, warps=4)[0] == [table.tolist() for table in tables]
+
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(0, 1023), min_size=128, max_size=128), st.integers(0, 255))
+def test_any_addresses_of_several_warps(table, further):
+    tables = [np.asarray(table) * 4, np.asarray(table) * 4 + 4 * further, np.asarray(table) * 4 ^ 64]
+    assert computed(tables, warps=4)[0] == [table.tolist() for table in tables]

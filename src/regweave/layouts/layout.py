@@ -29,7 +29,7 @@ import numpy as np
 from regweave.errors import InputError, UnsupportedError
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
-from regweave.layouts.numbers import check_slots, divided, row_blocks, whole_number, whole_numbers, whole_pair
+from regweave.layouts.numbers import check_slots, divided, whole_number, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -213,15 +213,6 @@ class Layout:
     def basis(self) -> Basis | None:
         """What each lane and item bit adds, or None where the layout is not linear over bits."""
         return find_basis(self.table, self.shape)
-
-    @cached_property
-    def holders(self) -> NDArray[Any]:
-        """lane * items + item of each element of a bijective layout, by the element's number."""
-        slots = np.empty(self.elements, dtype=number_kind(self.shape))
-        for some in row_blocks(self.table):
-            first, held = some.start * self.items, self.table[some].astype(np.intp).ravel()
-            slots[held] = np.arange(first, first + held.size)
-        return slots
 
     def element(self, lane: int, register: int, part: int = 0) -> tuple[int, int]:
         """The (row, column) that a slot holds; InputError if there is no such slot."""

@@ -25,6 +25,8 @@ from regweave.programs.program import NO_WORDS, Array, Carried, Item, Loop, Memo
 from regweave.programs.signatures import FIXED, signature
 from regweave.programs.verifier import check_program
 
+_EFFECTS = frozenset(name for name, opcode in OPCODES.items() if opcode.effect)
+_WRITES = frozenset(name for name, opcode in OPCODES.items() if opcode.effect == "write")
 # result types that depend on nothing
 _RESULTS = {name: opcode.results for name, opcode in OPCODES.items() if opcode.results in FIXED}
 
@@ -83,20 +85,25 @@ class ProgramBuilder:
     ) -> tuple[Value, ...]:
         """All values of this step, defined now unless an equal step already did."""
         operands, numbers = tuple(operands), tuple(numbers)
-        kind, scope = OPCODES[opcode], self._scopes[-1]
+        scopes, pure = self._scopes, opcode not in _EFFECTS
+        scope = scopes[-1]
         key = opcode, symbol, numbers, operands
-        if not kind.effect:
-            for outer in self._scopes:
+        if pure:
+            for outer in scopes:
                 found = outer.known.get(key)
                 if found is not None:
                     return found
-            scope = self._home(operands)
+            if len(scopes) > 1:
+                scope = self._home(operands)
         types = _RESULTS.get(opcode)
         if types is None:
             types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
-        results = tuple([self._value(each, scope) for each in types])
+        if len(types) == 1:  # as nearly all
+            results: tuple[Value, ...] = (self._value(types[0], scope),)
+        else:
+            results = tuple([self._value(each, scope) for each in types])
         scope.items.append(Step(opcode, operands, numbers, results, symbol))
-        if not kind.effect:
+        if pure:
             scope.known[key] = results
         return results
 
@@ -161,8 +168,6 @@ class ProgramBuilder:
 
     def _home(self, operands: Sequence[Value]) -> _Scope:
         """The outermost body that knows all operands."""
-        if len(self._scopes) == 1:
-            return self._scopes[0]
         numbers = {operand.number for operand in operands}
         inner = (scope for scope in reversed(self._scopes) if scope.defined & numbers)
         return next(inner, self._scopes[0])
@@ -178,10 +183,16 @@ def _needed(items: Sequence[Item], needed: set[int]) -> tuple[Item, ...]:
     kept: list[Item] = []
     for item in reversed(items):
         if isinstance(item, Step):
-            used = [result for result in item.results if result.number in needed]
-            if used or OPCODES[item.opcode].effect == "write":
-                kept.append(item)
-                needed.update([operand.number for operand in item.operands])
+            opcode, operands, _, results, _ = item
+            for number, _ in results:
+                if number in needed:
+                    break
+            else:
+                if opcode not in _WRITES:
+                    continue
+            kept.append(item)
+            for number, _ in operands:
+                needed.add(number)
         elif isinstance(item, When):
             body = _needed(item.body, needed)
             if body:
@@ -199,5 +210,5 @@ def _needed(items: Sequence[Item], needed: set[int]) -> tuple[Item, ...]:
 def _changes(item: Item) -> bool:
     """Whether it changes a memory, or orders one."""
     if isinstance(item, Step):
-        return OPCODES[item.opcode].effect == "write"
+        return item.opcode in _WRITES
     return any(_changes(inner) for inner in item.body)

@@ -56,12 +56,11 @@ def byte_permute(low: NDArray[Any], high: NDArray[Any], selector: NDArray[Any]) 
 
 def as_slice(rows: Sequence[int] | NDArray[np.int64]) -> Rows:
     """Rows as a slice where they are equally far apart, for then nothing is copied."""
-    numbers = np.asarray(rows)
-    step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
-    regular = step > 0 and int(numbers[-1] - numbers[0]) == step * (len(numbers) - 1)
-    if regular and (len(numbers) <= 2 or bool((np.diff(numbers) == step).all())):
-        return slice(int(numbers[0]), int(numbers[-1]) + 1, step)
-    return numbers
+    numbers = rows.tolist() if isinstance(rows, np.ndarray) else list(rows)
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    if step > 0 and numbers == list(range(numbers[0], numbers[-1] + 1, step)):
+        return slice(numbers[0], numbers[-1] + 1, step)
+    return np.asarray(rows)
 
 
 def _byte(low: NDArray[Any], high: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:

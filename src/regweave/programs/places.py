@@ -50,10 +50,14 @@ class Places:
 
     def column(self, values: Sequence[Value]) -> Column:
         """Where the rows of these values are; one row for all where they are but one value."""
-        places = [self.of[value.number] for value in values]
+        of = self.of
+        places = [of[number] for number, _ in values]
         table, row = places[0]
         if places.count(places[0]) == len(places):
             return Column(1, ((slice(None), table, slice(row, row + 1)),))
+        tables, rows = zip(*places, strict=True)
+        if tables.count(table) == len(tables):
+            return Column(len(places), ((slice(None), table, as_slice(rows)),))
         parts: dict[int, tuple[list[int], list[int]]] = {}
         for at, (table, row) in enumerate(places):
             here, there = parts.setdefault(table, ([], []))

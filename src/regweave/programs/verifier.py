@@ -17,12 +17,12 @@ from regweave.programs.signatures import ACCESS_BYTES, FIXED, MATRIX_COUNTS, Typ
 BARRIER_SCOPES = ("warp", "block")
 GRID_AXES = ("x", "y", "z")
 # whatever fits their types is right
-_PLAIN = frozenset(
-    name
+_PLAIN = {
+    name: (opcode.operands, opcode.results)
     for name, opcode in OPCODES.items()
     if {opcode.operands, opcode.results} <= FIXED
     and not (opcode.numbers or opcode.symbol or opcode.collective)
-)
+}
 
 
 def check_program(program: Program) -> Program:
@@ -126,43 +126,52 @@ class _Check:
 
     def step(self, step: Step, known: dict[int, Value], parted: bool) -> str | None:
         """What is wrong with a step, or None; its results are then known."""
+        name, operands, numbers, results, symbol = step
+        for operand in operands:
+            found = known.get(operand[0])
+            if found is not operand and found != operand:
+                return f"uses {operand}, which no earlier step defines"
+        expected = None if numbers or symbol else _PLAIN.get(name)
+        if expected is None:
+            known_types = self.types_of(step, parted)
+            if isinstance(known_types, str):
+                return known_types
+            expected = known_types
+        types = tuple([operand[1] for operand in operands])
+        if types != expected[0]:
+            return f"has operands of types {types}, not {expected[0]}"
+        for result in results:
+            number = result[0]
+            if number in self.numbers:
+                return f"defines {result} again"
+            self.numbers.add(number)
+            known[number] = result
+        types = tuple([result[1] for result in results])
+        if types != expected[1]:
+            return f"defines values of types {types}, not {expected[1]}"
+        if name == "constant":
+            self.constants[step.result.number] = numbers[0]
+        return None
+
+    def types_of(self, step: Step, parted: bool) -> tuple[Types, Types] | str:
+        """The types of operands and results, or what is wrong with the opcode or its numbers."""
         opcode = OPCODES.get(step.opcode)
         if opcode is None:
             return f"has the unknown opcode {step.opcode!r}"
-        operands = tuple([operand.type for operand in step.operands])
-        for operand in step.operands:
-            found = known.get(operand.number)
-            if found is not operand and found != operand:
-                return f"uses {operand}, which no earlier step defines"
-        expected = opcode.operands, opcode.results
-        if opcode.name not in _PLAIN or step.numbers or step.symbol:
-            # what was right once is right again, but for the place of an access
-            numbers = step.numbers[:-1] if opcode.symbol in SPACES else step.numbers
-            form = opcode.name, numbers, step.symbol, parted
-            right = self.right.get(form)
-            if right is None:
-                fault = self.form_fault(opcode, step, parted)
-                if fault is not None:
-                    return fault
-                right = self.right[form] = signature(step, self.program)
-            elif opcode.symbol in SPACES:
-                fault = self.access_fault(step)
-                if fault is not None:
-                    return fault
-            expected = right
-        if operands != expected[0]:
-            return f"has operands of types {operands}, not {expected[0]}"
-        for result in step.results:
-            if result.number in self.numbers:
-                return f"defines {result} again"
-            self.numbers.add(result.number)
-            known[result.number] = result
-        results = tuple([result.type for result in step.results])
-        if results != expected[1]:
-            return f"defines values of types {results}, not {expected[1]}"
-        if opcode.name == "constant":
-            self.constants[step.result.number] = step.numbers[0]
-        return None
+        # what was right once is right again, but for the place of an access
+        numbers = step.numbers[:-1] if opcode.symbol in SPACES else step.numbers
+        form = opcode.name, numbers, step.symbol, parted
+        right = self.right.get(form)
+        if right is None:
+            fault = self.form_fault(opcode, step, parted)
+            if fault is not None:
+                return fault
+            right = self.right[form] = signature(step, self.program)
+        elif opcode.symbol in SPACES:
+            fault = self.access_fault(step)
+            if fault is not None:
+                return fault
+        return right
 
     def form_fault(self, opcode: Opcode, step: Step, parted: bool) -> str | None:
         """What is wrong with a step's numbers, its name, or its place."""

@@ -30,10 +30,14 @@ def nearest_holders(source: Layout, destination: Layout) -> tuple[NDArray[Any], 
     The smallest lane xor lane wins, then the lowest item.
     """
     if source.bijective:
-        shape, kind = destination.table.shape, source.holders.dtype
-        lanes, items = np.empty(shape, dtype=kind), np.empty(shape, dtype=kind)
+        # lane * items + item of each element
+        slots = np.empty(source.elements, dtype=source.table.dtype)
+        for some in row_blocks(source.table):
+            first, held = some.start * source.items, source.table[some].astype(np.intp).ravel()
+            slots[held] = np.arange(first, first + held.size)
+        lanes, items = np.empty_like(destination.table), np.empty_like(destination.table)
         for some in row_blocks(destination.table):
-            lanes[some], items[some] = divided(source.holders.take(destination.table[some]), source.items)
+            lanes[some], items[some] = divided(slots.take(destination.table[some]), source.items)
         return lanes, items
     order = np.argsort(source.table, axis=None, kind="stable")
     counts = np.bincount(source.table.ravel(), minlength=source.elements)

@@ -89,7 +89,7 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
 
 def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """What the slots of both sides hold, digit by digit: bits where all only moves, else numbers."""
-    tables = [layout.table.astype(np.uint32) for layout in (source, destination)]
+    tables = [layout.table.astype(np.int32, copy=False).view(np.uint32) for layout in (source, destination)]
     if raw:  # whatever the bits mean on either side
         bits = min(_MOST_BITS, source.element_type.bits, destination.element_type.bits)
         # the least part of a word that digits lie in

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _BYTE, _WORD_BYTES = 8, 4
 # instructions for two words
 SWAP = 6
-_SAMPLES = 2  # rows or columns that are looked at before all
 
 
 class Bit(NamedTuple):
@@ -57,18 +56,14 @@ class Bit(NamedTuple):
         """The bit of elements by their numbers."""
         return divided(numbers, layout.shape[1])[self.axis] >> self.bit & 1
 
-    def keeps_lanes(self, layout: Layout, lane_of: NDArray[Any]) -> bool:
+    def keeps_lanes(self, layout: Layout, lane_of: NDArray[np.int32]) -> bool:
         """Whether elements that differ by it alone lie in one lane; `lane_of` is the lane of each element."""
         extent, size = layout.shape[self.axis], 1 << self.bit
         if extent % (2 * size):
             return False
         tile = lane_of.reshape(layout.shape)
-        for some in (slice(_SAMPLES), slice(None)):  # mostly a few tell
-            lines = tile[some] if self.axis else tile[:, some].T
-            halves = lines.reshape(-1, extent // (2 * size), 2, size)
-            if (halves[:, :, 0] != halves[:, :, 1]).any():
-                return False
-        return True
+        halves = (tile if self.axis else tile.T).reshape(-1, extent // (2 * size), 2, size)
+        return bool((halves[:, :, 0] == halves[:, :, 1]).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,11 +260,11 @@ def _bits_of(layout: Layout) -> list[Bit]:
 def _places(layout: Layout, size: int) -> list[Bit] | None:
     """The bit that each bit of a place within a byte of `size` elements stands for; None if there is none."""
     known = {bit.offset(layout): bit for bit in reversed(_bits_of(layout))}
-    first = layout.table[0]
+    first, parts = layout.table[0], divided(layout.table[:, ::size], layout.shape[1])
     found = []
     for place in range(size.bit_length() - 1):
         bit = known.get(int(first[1 << place] - first[0]))
-        if bit is None or bit.of(layout.table[:, ::size], layout).any():
+        if bit is None or (parts[bit.axis] >> bit.bit & 1).any():
             return None
         found.append(bit)
     further = np.zeros(1, dtype=layout.table.dtype)
@@ -284,19 +279,8 @@ def _places(layout: Layout, size: int) -> list[Bit] | None:
 
 def _travelling(sides: Sequence[Layout], sent: Sequence[Bit], wanted: Sequence[Bit]) -> list[Bit] | None:
     """The bits of places within bytes that travel whole: those of the source where that can be."""
-    small = np.uint8 if sides[0].lanes <= 1 << 8 else np.int32
-    lane_of = []
-    for layout in sides:
-        lanes = np.empty(layout.elements, dtype=small)
-        for some in row_blocks(layout.table):
-            held = layout.table[some].astype(np.intp)
-            lanes[held] = np.arange(some.start, some.start + len(held))[:, None]
-        lane_of.append(lanes)
-    common = [
-        bit
-        for bit in _bits_of(sides[0])
-        if all(bit.keeps_lanes(layout, table) for layout, table in zip(sides, lane_of, strict=True))
-    ]
+    kept = [_kept_lanes(layout, own) for layout, own in zip(sides, (sent, wanted), strict=True)]
+    common = [bit for bit in _bits_of(sides[0]) if bit in kept[0] and bit in kept[1]]
     found: list[Bit | None] = [bit if bit in common else None for bit in sent]
     for place, bit in enumerate(wanted):
         if found[place] is None and bit in common and bit not in found:
@@ -308,6 +292,20 @@ def _travelling(sides: Sequence[Layout], sent: Sequence[Bit], wanted: Sequence[B
                 return None
             found[place] = free.pop(0)
     return [bit for bit in found if bit is not None]
+
+
+def _kept_lanes(layout: Layout, own: Sequence[Bit]) -> set[Bit]:
+    """The bits by which elements may differ in one lane: those of places within bytes, and those of bytes."""
+    held = _of_bytes(layout, layout.table[:, :: 1 << len(own)], own)
+    lane_of = np.empty(held.elements, dtype=np.int32)
+    lane_of[held.table] = np.arange(held.lanes)[:, None]
+    found = set(own)
+    for axis in (0, 1):
+        others = [Bit(axis, bit) for bit in range((layout.shape[axis] - 1).bit_length())]
+        others = [bit for bit in others if bit not in own]
+        # a byte's number has one place less for each bit that lies within bytes
+        found.update(bit for place, bit in enumerate(others) if Bit(axis, place).keeps_lanes(held, lane_of))
+    return found
 
 
 def _within_words(bit: Bit, sides: Sequence[Layout]) -> int:
@@ -344,4 +342,5 @@ def _of_bytes(layout: Layout, numbers: NDArray[np.int64], travelling: Sequence[B
     for axis, bit in sorted(travelling, reverse=True):
         parts[axis] = parts[axis] >> (bit + 1) << bit | parts[axis] & (1 << bit) - 1
         shape[axis] //= 2
-    return Layout(layout.name, (shape[0], shape[1]), "b8", parts[0] * shape[1] + parts[1], layout.axes)
+    table = parts[0] * shape[1] + parts[1]
+    return Layout.derived(layout.name, (shape[0], shape[1]), "b8", table, layout.axes)

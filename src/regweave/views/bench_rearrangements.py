@@ -58,10 +58,12 @@ def planning_table(document: Mapping[str, Any]) -> Table:
     table = Table(title="milliseconds to plan a rearrangement, proof included", title_justify="left")
     for name in ("pairs of", "pairs", "median", "95 %", "largest"):
         table.add_column(name, overflow="fold", justify="left" if name == "pairs of" else "right")
-    table.add_column("which", overflow="fold")
+    for name in ("which", ""):
+        table.add_column(name, overflow="fold")
     for row in document["rows"]:
         times = (f"{row[key]:.1f}" for key in ("median_ms", "p95_ms", "largest_ms"))
-        table.add_row(row["name"], str(row["pairs"]), *times, row["largest"])
+        words = Text("; ".join(row["missed"]) or "reached", style="red" if row["missed"] else "green")
+        table.add_row(row["name"], str(row["pairs"]), *times, row["largest"], words)
     return table
 
 

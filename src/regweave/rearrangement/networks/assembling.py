@@ -31,17 +31,15 @@ def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Hel
     """
     values = list(dict.fromkeys([value for value, _ in held.values()]))
     number = {value: 4 * index for index, value in enumerate(values)}
-    places = {item: (number[value] + at // 8, at % 8) for item, (value, at) in held.items()}
     demands: list[tuple[int, ...]] = []
     for items in wanted:
-        if unit == _BYTE:  # as they come
-            found = [places[item] for item in items]
-            if all(low == 0 for _, low in found):
-                demands.append((*[first for first, _ in found], *_PADDING[len(found)]))
-                continue
+        found = [held[item] for item in items]
+        places = [(number[value] + at // 8, at % 8) for value, at in found]
+        if unit == _BYTE and not any(low for _, low in places):  # as they come
+            demands.append((*[first for first, _ in places], *_PADDING[len(places)]))
+            continue
         demand = [_ANY] * 4
-        for place, item in enumerate(items):
-            first, low = places[item]
+        for place, (first, low) in enumerate(places):
             byte, here = divmod(place * unit, 8)
             if low != here or demand[byte] not in (_ANY, first):
                 raise UnsupportedError("elements of half a byte would have to be taken apart")
@@ -50,7 +48,14 @@ def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Hel
                 demand[byte + further] = first + further
         demands.append(tuple(demand))
     results = {index: values[row[0] // 4] for index, row in enumerate(demands) if _straight(row)}
-    for outputs in _independent({index: row for index, row in enumerate(demands) if index not in results}):
+    moved = {index: row for index, row in enumerate(demands) if index not in results}
+    pairs = {index: sorted({byte // 4 for byte in row if byte >= 0}) for index, row in moved.items()}
+    if all(len(words) <= 2 for words in pairs.values()):  # nothing is shared: each is a permute of its own
+        for index, words in pairs.items():
+            picks = _of_two(moved[index], words[0])
+            results[index] = _permuted(builder, values[words[0]], values[words[-1]], picks)
+        moved = {}
+    for outputs in _independent(moved):
         rows = [demands[output] for output in outputs]
         inputs = sorted({byte // 4 for row in rows for byte in row if byte >= 0})
         place = {value * 4 + byte: at * 4 + byte for at, value in enumerate(inputs) for byte in range(4)}
@@ -62,7 +67,10 @@ def assemble(builder: ProgramBuilder, wanted: Sequence[Sequence[int]], held: Hel
 
 def _straight(demand: Sequence[int]) -> bool:
     """Whether it is a whole word as it stands, as far as it matters."""
-    return all(byte in (_ANY, demand[0] + place) for place, byte in enumerate(demand)) and demand[0] % 4 == 0
+    first = demand[0]
+    if first % 4:
+        return False
+    return all(byte in (_ANY, first + place) for place, byte in enumerate(demand))
 
 
 def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
@@ -83,10 +91,10 @@ def _independent(demands: Mapping[int, Sequence[int]]) -> list[list[int]]:
 def _network(
     builder: ProgramBuilder, demands: Sequence[Sequence[int]], inputs: Sequence[Value]
 ) -> list[Value]:
-    if len(inputs) <= 2:  # nothing is shared: each output is a permute of its own
+    if len(inputs) <= 2:
         return [_permuted(builder, inputs[0], inputs[-1], picks) for picks in demands]
     pairs = [sorted({byte // 4 for byte in picks if byte >= 0}) for picks in demands]
-    if all(len(words) <= 2 for words in pairs):  # as here
+    if all(len(words) <= 2 for words in pairs):
         return [
             _permuted(builder, inputs[words[0]], inputs[words[-1]], _of_two(picks, words[0]))
             for words, picks in zip(pairs, demands, strict=True)

@@ -252,10 +252,13 @@ class _Split:
 
     def _price(self, number: int) -> int:
         """An estimate of what the intermediate words of one side will take."""
-        merged = np.bitwise_or.reduce(self._packed[number][1], axis=1)
-        pieces = np.unpackbits(merged.view(np.uint8), axis=1, bitorder="little")
-        words = pieces[:, : self._inputs * self._size].reshape(len(merged), self._inputs, self._size)
-        return sum(max(used - 1, 0).bit_length() for used in words.any(axis=2).sum(axis=1).tolist())
+        merged, apart = np.bitwise_or.reduce(self._packed[number][1], axis=1), self._size
+        while apart > 1:  # the lowest of an input's bits says whether any is set
+            apart //= 2
+            merged = merged | merged >> np.uint64(apart)
+        lowest = np.uint64(((1 << 64) - 1) // ((1 << self._size) - 1))
+        used = np.bitwise_count(merged & lowest).sum(axis=1, dtype=np.int64).tolist()
+        return sum(max(words - 1, 0).bit_length() for words in used)
 
     def fill(
         self, number: int, demands: Sequence[NDArray[np.int64]], first: str

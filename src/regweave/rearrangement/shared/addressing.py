@@ -10,6 +10,9 @@ alone:
 
 If each bit of the thread's number adds (or flips) fixed bits, a value is a sum of shifted, masked pieces.
 Anything else is left to `synthesise`. A factor of all pieces comes last where accesses scale their index.
+
+Where rows of slots are turned, many values differ by where a lane's bank begins again at the first one. Then
+one value says the row, one the place within it, and every address is `row + ((place + 4) & 127)`.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _LOOKUP, _LONG_LOOKUP, _LANES = 3, 16, 64
+_ROW = 128  # bytes that all banks hold side by side
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,28 @@ class ThreadValue:
         return sum(piece.operations for piece in self.pieces) + max(len(self.pieces) - 1, 0)
 
 
+@dataclass(frozen=True)
+class TurnedValue:
+    """The sum of value `row` and, `turn` further within a row of banks, value `place`; -1 for neither."""
+
+    row: int
+    place: int
+    turn: int
+
+    @property
+    def operations(self) -> int:
+        """Instructions that it takes once its parts are there."""
+        return 2 * (self.turn > 0) + (self.row >= 0 and self.place >= 0)
+
+
 @dataclass(frozen=True, eq=False)
 class Addresses:
-    """For each access (value, xored constant) and the known offset; `values` are shared."""
+    """For each access (value, xored constant) and the known offset; `values` are shared.
 
-    values: tuple[ThreadValue, ...]
+    Values may be made of those before them.
+    """
+
+    values: tuple[ThreadValue | TurnedValue, ...]
     uses: tuple[tuple[int, int, int], ...]
 
     @property
@@ -99,6 +120,47 @@ def addresses_within(
     Tables that differ by a constant have one number in `alike`, if it is given.
     """
     given = np.asarray(tables, dtype=np.int32)
+    if given.shape[1] <= _LANES:  # look-ups take few instructions
+        return _one_by_one(given, alike, most)
+    turned = _turned(given)
+    if most is not None and turned.operations > most:
+        return _one_by_one(given, alike, most)
+    return _one_by_one(given, alike, turned.operations - 1) or turned
+
+
+def _turned(given: NDArray[np.int32]) -> Addresses:
+    """Values for rows of banks and for places within them; what a place is turned by is added."""
+    places = given & _ROW - 1
+    rows = given - places
+    moves = rows - rows[:, :1], places - places[:, :1] & _ROW - 1
+    starts = [rows[:, 0].copy(), places[:, 0].copy()]
+    values: list[ThreadValue | TurnedValue] = []
+    which: list[NDArray[np.int64]] = []  # the number of the value of each row, and of each place
+    for side, tables in enumerate(moves):
+        first = first_alike(tables)
+        kinds, kind = np.unique(first, return_inverse=True)
+        least = tables[kinds].min(axis=1) * (side == 0)
+        shifted = tables[kinds] - least[:, None]
+        there = shifted.any(axis=1)
+        which.append(np.where(there, len(values) + np.cumsum(there) - 1, -1)[kind])
+        values += map(_value, shifted[there], _linear(shifted[there]))
+        starts[side] += least[kind]
+    support, largest = np.bitwise_or.reduce(moves[1], axis=1), moves[1].max(axis=1)
+    step = np.where(support == 0, 1, support & -support)  # places are multiples of it
+    turns = starts[1] // step * step
+    turns[largest + turns < _ROW] = 0  # none begins again
+    number, known = which[1] + 1 + (which[0] + 1) * (len(values) + 1), len(values)
+    _, first, use = np.unique(number * _ROW + turns, return_index=True, return_inverse=True)
+    parts = [each[first].tolist() for each in (*which, turns)]
+    values += map(TurnedValue, *parts)
+    uses = zip((known + use).tolist(), (starts[0] + starts[1] - turns).tolist(), strict=True)
+    return Addresses(tuple(values), tuple((value, 0, offset) for value, offset in uses))
+
+
+def _one_by_one(
+    given: NDArray[np.int32], alike: NDArray[np.int64] | None, most: int | None
+) -> Addresses | None:
+    """A value for all tables that differ by a constant, or by the xor of one."""
     kinds = range(len(given)) if alike is None else alike.tolist()
     starts = given[:, :1]
     moves, flips = given - starts, given ^ starts
@@ -141,7 +203,12 @@ def lower_addresses(
     plan: Addresses, builder: ProgramBuilder, thread: Value, machine: WarpMachine
 ) -> list[tuple[Value, int]]:
     """The value and the known offset of each access."""
-    values = [_lower(value, builder, thread, machine) for value in plan.values]
+    values: list[Value] = []
+    for value in plan.values:
+        if isinstance(value, TurnedValue):
+            values.append(_lower_turned(value, values, builder))
+        else:
+            values.append(_lower(value, builder, thread, machine))
     lowered = []
     for number, constant, offset in plan.uses:
         value = values[number]
@@ -149,6 +216,16 @@ def lower_addresses(
             value = builder.step("xor", (value, builder.constant(constant)))
         lowered.append((value, offset))
     return lowered
+
+
+def _lower_turned(value: TurnedValue, values: Sequence[Value], builder: ProgramBuilder) -> Value:
+    if value.place < 0:
+        return values[value.row] if value.row >= 0 else builder.constant(0)
+    place = values[value.place]
+    if value.turn:
+        further = builder.step("add", (place, builder.constant(value.turn)))
+        place = builder.step("and", (further, builder.constant(_ROW - 1)))
+    return place if value.row < 0 else builder.step("add", (values[value.row], place))
 
 
 class _Linear(NamedTuple):
