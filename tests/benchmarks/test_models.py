@@ -1,13 +1,16 @@
 """Whole models: the document, and that a wrong output never becomes a figure."""
 
+import io
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from regweave import InputError, VerificationError, engine
 from regweave.benchmarks import MODELS, compare_models
 from regweave.benchmarks.models import free_dimensions, sample_inputs
+from regweave.views import models_table
 
 SMALL = "ch_ppocr_mobile_v2.0_cls_mobile"
 
@@ -19,6 +22,26 @@ def test_the_document():
     assert model["name"] == SMALL
     assert model["speedup"] == pytest.approx(model["baseline_ms"] / model["fused_ms"])
     assert model["max_rel_error"] < 1e-4
+    other = model["openvino_ms"]
+    if other is None:
+        assert document["missing"][f"openvino ({SMALL})"]
+    else:
+        assert model["openvino_speedup"] == pytest.approx(other / model["fused_ms"])
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(models_table(document))
+    assert SMALL in console.export_text()
+
+
+@pytest.mark.models
+def test_another_library_s_wrong_output_is_no_figure_either(monkeypatch):
+    def wrong(path, inputs, threads):
+        return lambda: {"save_infer_model/scale_0.tmp_1": np.ones((1, 2))}
+
+    openvino = pytest.importorskip("regweave.benchmarks.openvino_peer", reason="the package openvino")
+    monkeypatch.setattr(openvino, "whole_model", wrong)
+    document = compare_models((SMALL,), rounds=1)
+    assert document["models"][0]["openvino_ms"] is None
+    assert "off by" in document["missing"][f"openvino ({SMALL})"]
 
 
 @pytest.mark.models

@@ -39,6 +39,7 @@ def test_comparison():
 
 def test_models():
     row = {"name": "rec", "baseline_ms": 20.0, "fused_ms": 18.0, "speedup": 1.111, "max_abs_error": 1e-6}
+    row |= {"openvino_ms": None, "openvino_speedup": None}
     text = drawn(models_table({"threads": 1, "rounds": 30, "models": [row]}))
     for words in ("rec", "20.000", "18.000", "1.111x", "1.0e-06", "1 thread"):
         assert words in text

@@ -1,9 +1,10 @@
-"""Whole models, as onnxruntime runs them and as regweave does, in turns, at equal threads.
+"""Whole models, as onnxruntime, OpenVINO and regweave run them, in turns, at equal threads.
 
     >>> compare_models(("PP-OCRv6_rec_small",), threads=1)["models"][0]["speedup"]
 
-`speedup` is onnxruntime's median over the fused model's, from one interleaved run. Both are called in the
-same way, from Python with the same arrays, and their results are compared before anything is timed.
+`speedup` is onnxruntime's median over the fused model's, from one interleaved run, and `openvino_speedup`
+OpenVINO's, where it is installed and runs the model (`missing` tells why not). All are called in the same
+way, from Python with the same arrays, and their results are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def compare_models(
     for name in names:
         if name not in MODELS:
             raise unknown_name("model", name, MODELS)
-    models = [_measured(name, threads, rounds, say) for name in names]
-    return {"threads": threads, "rounds": rounds, "models": models}
+    missing: dict[str, str] = {}
+    models = [_measured(name, threads, rounds, say, missing) for name in names]
+    return {"threads": threads, "rounds": rounds, "models": models, "missing": missing}
 
 
 def sample_inputs(name: str) -> dict[str, np.ndarray]:
@@ -90,7 +92,9 @@ def sample_graph(name: str) -> Model:
     return read_model(path, free_dimensions(_session(path, 1), sample_inputs(name)))
 
 
-def _measured(name: str, threads: int, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
+def _measured(
+    name: str, threads: int, rounds: int, say: Callable[[str], None], missing: dict[str, str]
+) -> dict[str, Any]:
     from regweave.engine import fuse
     from regweave.graphs.samples import sample_model
 
@@ -99,8 +103,18 @@ def _measured(name: str, threads: int, rounds: int, say: Callable[[str], None]) 
     session = _session(path, threads)
     say(f"{name}: fusing")
     fused = fuse(path, threads=threads, dims=free_dimensions(session, inputs))
-    runners = {"baseline": lambda: session.run(None, inputs), "fused": lambda: fused.run(inputs)}
-    errors = _errors(name, session, runners["baseline"](), runners["fused"]())
+    expected = session.run(None, inputs)
+    errors = _errors(name, session, expected, fused.run(inputs))
+    runners: dict[str, Callable[[], Any]] = {
+        "baseline": lambda: session.run(None, inputs),
+        "fused": lambda: fused.run(inputs),
+    }
+    outputs = [output.name for output in session.get_outputs()]
+    other = _openvino(path, inputs, threads, dict(zip(outputs, expected, strict=True)))
+    if isinstance(other, str):
+        missing[f"openvino ({name})"] = other
+    else:
+        runners["openvino"] = other
     times = interleaved_times(
         runners, rounds=rounds, threads=threads, say=lambda words: say(f"{name}: {words}")
     )
@@ -109,8 +123,27 @@ def _measured(name: str, threads: int, rounds: int, say: Callable[[str], None]) 
         "baseline_ms": times["baseline"],
         "fused_ms": times["fused"],
         "speedup": times["baseline"] / times["fused"],
+        "openvino_ms": times.get("openvino"),
+        "openvino_speedup": times["openvino"] / times["fused"] if "openvino" in times else None,
         **errors,
     }
+
+
+def _openvino(
+    path: Path, inputs: Mapping[str, np.ndarray], threads: int, expected: Mapping[str, np.ndarray]
+) -> Callable[[], Any] | str:
+    """The model as a call of OpenVINO's, or why there is none."""
+    try:
+        from regweave.benchmarks.openvino_peer import whole_model
+    except ImportError:
+        return "the package openvino is not installed"
+    try:
+        run = whole_model(path, inputs, threads)
+        found = run()
+    except RuntimeError as error:  # what all of its errors are
+        return str(error).strip().splitlines()[-1]
+    worst = max((relative_error(found[name], right) for name, right in expected.items()), default=0.0)
+    return run if worst <= TOLERANCE else f"its output is off by {worst:.1e} of the largest element"
 
 
 def _session(path: Path, threads: int) -> Any:

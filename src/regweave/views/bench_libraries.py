@@ -53,14 +53,16 @@ def models_table(document: Mapping[str, Any]) -> Table:
     table = Table(title=f"median ms of {document['rounds']} rounds, {thread_words(document['threads'])}")
     table.title_justify = "left"
     table.add_column("model")
-    for name in ("onnxruntime", "fused", "speed-up", "largest error"):
+    for name in ("onnxruntime", "OpenVINO", "fused", "speed-up", "over OpenVINO", "largest error"):
         table.add_column(name, justify="right")
     for model in document["models"]:
         table.add_row(
             model["name"],
             f"{model['baseline_ms']:.3f}",
+            "-" if model["openvino_ms"] is None else f"{model['openvino_ms']:.3f}",
             f"{model['fused_ms']:.3f}",
             f"{model['speedup']:.3f}x",
+            "-" if model["openvino_speedup"] is None else f"{model['openvino_speedup']:.3f}x",
             f"{model['max_abs_error']:.1e}",
         )
     return table
