@@ -17,7 +17,9 @@ from regweave.benchmarks.cases import cascade_data, product_data, relative_error
 CONVOLVE = ("onnxruntime", "torch", "torch.channels_last", "openvino")
 NO_PRODUCTS = ("torch.channels_last", "regweave.nchw")
 ONE_PLANE = ("opencv", "opencv.separable")
-QUICK = [name for name in PEER_CLASSES if name not in ("torch.compile", *NO_PRODUCTS, *ONE_PLANE)]
+FILTERS_ONLY = ("opencv.named", "pillow")
+OTHERS = ("torch.compile", *NO_PRODUCTS, *ONE_PLANE, *FILTERS_ONLY)
+QUICK = [name for name in PEER_CLASSES if name not in OTHERS]
 
 
 def peer_or_skip(name):

@@ -17,6 +17,7 @@ from regweave.benchmarks.convolution_cases import (
     model_convolutions,
     same_size_case,
 )
+from regweave.benchmarks.filter_cases import FILTERS, FilterCase
 from regweave.benchmarks.image_cases import IMAGES, ImageCase
 from regweave.benchmarks.models import MODELS, compare_models
 from regweave.benchmarks.opencl_sweep import sweep_tiles
@@ -29,6 +30,7 @@ from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
 __all__ = [
     "CASCADES",
     "CONVOLUTIONS",
+    "FILTERS",
     "IMAGES",
     "LAYERS",
     "MODELS",
@@ -39,6 +41,7 @@ __all__ = [
     "SEAM_CASES",
     "CascadeCase",
     "ConvolutionCase",
+    "FilterCase",
     "ImageCase",
     "MissingPeerError",
     "ProductCase",

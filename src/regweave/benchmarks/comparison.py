@@ -21,6 +21,7 @@ import numpy as np
 from regweave.benchmarks.bounds import machine_bounds, peak_runner
 from regweave.benchmarks.cases import CascadeCase, CascadeData, ProductCase, ProductData, relative_error
 from regweave.benchmarks.convolution_cases import ConvolutionCase, ConvolutionData
+from regweave.benchmarks.filter_cases import FilterCase, FilterData
 from regweave.benchmarks.image_cases import ImageCase, ImageData
 from regweave.benchmarks.interleave import check_counts, interleaved_times
 from regweave.benchmarks.memory import keep_freed_memory
@@ -32,8 +33,8 @@ OURS, PEAK = "regweave", "FMA peak"
 # f32 sums of up to some thousand terms; a wrong element is off by orders of magnitude more
 TOLERANCE = 2e-5
 
-Case = CascadeCase | ProductCase | ConvolutionCase | ImageCase
-Data = CascadeData | ProductData | ConvolutionData | ImageData
+Case = CascadeCase | ProductCase | ConvolutionCase | FilterCase | ImageCase
+Data = CascadeData | ProductData | ConvolutionData | FilterData | ImageData
 Say = Callable[[str], None]
 
 

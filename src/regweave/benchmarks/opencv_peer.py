@@ -1,11 +1,14 @@
-"""OpenCV: filters of a single plane, whole and taken apart into a row and a column; colours."""
+"""OpenCV: filters of a plane, whole and taken apart into a row and a column; colours and photographs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import cv2
 import numpy as np
 
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.filter_cases import FilterData
 from regweave.benchmarks.image_cases import ImageData
 from regweave.benchmarks.peers import Peer, Runner
 
@@ -30,6 +33,41 @@ class OpencvPeer(Peer):
         out = np.empty((*data.x.shape[:-1], data.case.results), data.x.dtype)
         return lambda: np.asarray(cv2.transform(data.x, data.matrix, dst=out))
 
+    def filter(self, data: FilterData, threads: int) -> Runner:
+        """The kernel itself; of two the magnitude."""
+        kernels, edge = list(data.chosen.kernels), cv2.BORDER_REPLICATE
+
+        def respond(n: int, depth: int, to: np.ndarray) -> None:
+            cv2.filter2D(data.plain, depth, kernels[n], dst=to, borderType=edge)
+
+        return self._filtered(data, threads, respond)
+
+    def _filtered(
+        self, data: FilterData, threads: int, respond: Callable[[int, int, np.ndarray], None]
+    ) -> Runner:
+        """A response as bytes, or several, or one that turns positive, by way of another type."""
+        cv2.setNumThreads(threads)
+        out, chosen = np.empty_like(data.plain), data.chosen
+        if not chosen.magnitude:
+
+            def run() -> np.ndarray:
+                respond(0, cv2.CV_8U, out)
+                return out.reshape(data.x.shape)
+
+            return run
+        several = len(chosen.kernels) > 1
+        depth, kind = (cv2.CV_32F, np.float32) if several else (cv2.CV_16S, np.int16)
+        parts = [np.empty(out.shape, kind) for _ in chosen.kernels]
+        root = np.empty(out.shape, np.float32)
+
+        def magnitude() -> np.ndarray:
+            for n, part in enumerate(parts):
+                respond(n, depth, part)
+            found = cv2.magnitude(*parts, magnitude=root) if several else parts[0]
+            return cv2.convertScaleAbs(found, dst=out).reshape(data.x.shape)
+
+        return magnitude
+
     def _planes(self, data: ConvolutionData, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         c = data.case.convolution
         if c.image_shape[:2] != (1, 1) or c.filters != 1:
@@ -49,6 +87,18 @@ class OpencvSeparablePeer(OpencvPeer):
     def image(self, data: ImageData, threads: int) -> Runner:
         """There is but one way."""
         raise self._lacks("colours")
+
+    def filter(self, data: FilterData, threads: int) -> Runner:
+        """UnsupportedError for kernels that are no column times a row."""
+        pairs, edge = data.factors, cv2.BORDER_REPLICATE
+        if pairs is None:
+            raise self._lacks("kernels that are no column times a row")
+
+        def respond(n: int, depth: int, to: np.ndarray) -> None:
+            column, row = pairs[n]
+            cv2.sepFilter2D(data.plain, depth, row, column, dst=to, borderType=edge)
+
+        return self._filtered(data, threads, respond)
 
     def convolution(self, data: ConvolutionData, threads: int) -> Runner:
         """One plane with zeros around it; UnsupportedError for other convolutions."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.filter_cases import FilterData
 from regweave.benchmarks.image_cases import ImageData
 from regweave.benchmarks.peers import Peer, Runner
 from regweave.cascades.arrays import aligned_bytes
@@ -61,6 +62,13 @@ class OurSide:
 
         out = np.empty((*data.x.shape[:-1], data.case.results), data.x.dtype)
         return lambda: image_gemm(data.x, data.matrix, result="image", out=out, threads=threads).pixels
+
+    def filter(self, data: FilterData, threads: int) -> Runner:
+        """The filter."""
+        from regweave.images import filter_image
+
+        out = np.empty_like(data.x)
+        return lambda: filter_image(data.x, data.chosen, out=out, threads=threads)
 
 
 class OurPlanes(Peer):

@@ -21,6 +21,7 @@ import numpy as np
 
 from regweave.benchmarks.cases import CascadeData, ProductData
 from regweave.benchmarks.convolution_cases import ConvolutionData
+from regweave.benchmarks.filter_cases import FilterData
 from regweave.benchmarks.image_cases import ImageData
 from regweave.errors import UnsupportedError
 
@@ -53,6 +54,10 @@ class Peer:
         """A runner of the colours."""
         raise self._lacks("colours")
 
+    def filter(self, data: FilterData, threads: int) -> Runner:
+        """A runner of the filter."""
+        raise self._lacks("filters")
+
     def _lacks(self, operations: str) -> UnsupportedError:
         return UnsupportedError(f"{type(self).__name__} has no {operations} that could be measured")
 
@@ -68,6 +73,8 @@ PEER_CLASSES = {
     "openvino": ("openvino_peer", "OpenvinoPeer"),
     "opencv": ("opencv_peer", "OpencvPeer"),
     "opencv.separable": ("opencv_peer", "OpencvSeparablePeer"),
+    "opencv.named": ("filter_peers", "OpencvNamedPeer"),
+    "pillow": ("filter_peers", "PillowPeer"),
     "regweave.nchw": ("our_side", "OurPlanes"),
 }
 

@@ -1,4 +1,4 @@
-"""`regweave bench cascade|conv|gemm|image|models|planning|rearrange|seams`: beside other libraries.
+"""`regweave bench cascade|conv|filter|gemm|image|models|planning|rearrange|seams`: beside other libraries.
 
 $ regweave bench cascade --threads 1 --case 4096x64-512-64 --peer onnxruntime
 $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
@@ -26,7 +26,7 @@ from regweave.errors import InputError, unknown_name
 
 
 def bench_command(
-    what: Literal["cascade", "conv", "gemm", "image", "models", "planning", "rearrange", "seams"],
+    what: Literal["cascade", "conv", "filter", "gemm", "image", "models", "planning", "rearrange", "seams"],
     /,
     *,
     threads: int = 1,
@@ -45,8 +45,8 @@ def bench_command(
     ----------
     what:
         cascade: chains of products with bias and ReLU. conv: convolutions of images, weights packed
-        beforehand. gemm: single products, packing included. image: colours of photographs. models: real
-        models, onnxruntime alone against fused.
+        beforehand. filter: filters of photographs by name, from and to bytes. gemm: single products, packing
+        included. image: colours of photographs. models: real models, onnxruntime and OpenVINO against fused.
         planning: milliseconds to plan rearrangements, for the pairs of each machine and a sample of all.
         rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
         where one takes more than it should. seams: whole kernels of two products, folded and swapped against
@@ -59,8 +59,8 @@ def bench_command(
         Only this case or model, as the table names it; may be given many times.
     peer:
         Only this library: numpy, onnxruntime, torch, torch.compile, torch.channels_last, openvino, opencv,
-        opencv.separable or regweave.nchw, or with --opencl opencl.naive, opencl.padded or opencl.im2col; may
-        be given many times.
+        opencv.separable, opencv.named, pillow or regweave.nchw, or with --opencl opencl.naive, opencl.padded
+        or opencl.im2col; may be given many times.
     model:
         conv: the convolutions of this sample model, each once, and their sum as often as the model does them.
     opencl:
@@ -144,7 +144,7 @@ _SUBJECTS: dict[str, Callable[[Any, Any], _Subject]] = {
         benchmarks.MODELS,
         benchmarks.compare_models,
         views.models_table,
-        "models are compared with onnxruntime alone",
+        "models are compared with onnxruntime and OpenVINO",
         timed=True,
     ),
     "planning": lambda benchmarks, views: _Subject(
@@ -172,6 +172,7 @@ def _cases(what: str, model: str | None, opencl: bool, order: str) -> Sequence[A
     from regweave.benchmarks import (
         CASCADES,
         CONVOLUTIONS,
+        FILTERS,
         IMAGES,
         MODELS,
         PRODUCTS,
@@ -185,7 +186,13 @@ def _cases(what: str, model: str | None, opencl: bool, order: str) -> Sequence[A
     if model is None and order == "nhwc":
         return channels_last_cases()
     if model is None:
-        return {"cascade": CASCADES, "conv": CONVOLUTIONS, "gemm": PRODUCTS, "image": IMAGES}[what]
+        return {
+            "cascade": CASCADES,
+            "conv": CONVOLUTIONS,
+            "filter": FILTERS,
+            "gemm": PRODUCTS,
+            "image": IMAGES,
+        }[what]
     from regweave.benchmarks.models import sample_graph
 
     cases = model_convolutions(sample_graph(_named(model, {name: name for name in MODELS}, "model")))
