@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regweave.emitters.amd_builtins import matrix_statement
+from regweave.emitters.hip_helpers import AT_MOST, PACK_INTEGERS, SPREAD, VECTORS, WITHIN
 from regweave.emitters.language import (
     COMMON_EXPRESSIONS,
     Expression,
@@ -31,54 +32,6 @@ from regweave.emitters.language import (
 from regweave.emitters.memories import AccessTypes, memory_statements
 from regweave.programs import Step, Value
 from regweave.programs.narrowing import NARROWINGS, Narrowing
-
-_VECTORS = """\
-#ifndef REGWEAVE_VECTORS
-#define REGWEAVE_VECTORS
-typedef unsigned regweave_words2 __attribute__((ext_vector_type(2)));
-typedef unsigned regweave_words4 __attribute__((ext_vector_type(4)));
-#endif"""
-
-_SPREAD = """\
-#ifndef REGWEAVE_SPREAD
-#define REGWEAVE_SPREAD
-// 0xdcba -> 0x0d0c0b0a
-static __device__ __forceinline__ unsigned regweave_spread(unsigned x) {
-    x = (x | x << 8u) & 0x00ff00ffu;
-    return (x | x << 4u) & 0x0f0f0f0fu;
-}
-#endif"""
-
-_WITHIN = """\
-#ifndef REGWEAVE_PACK_INTEGERS
-#define REGWEAVE_PACK_INTEGERS
-// two integers kept within bounds, side by side in fields of `bits`
-static __device__ __forceinline__ unsigned regweave_pack_integers(
-    int low, int high, int least, int most, unsigned bits) {
-    low = __builtin_elementwise_min(__builtin_elementwise_max(low, least), most);
-    high = __builtin_elementwise_min(__builtin_elementwise_max(high, least), most);
-    return (low & ((1u << bits) - 1u)) | (high & ((1u << bits) - 1u)) << bits;
-}
-#endif"""
-
-_FLOATS = """\
-#ifndef REGWEAVE_WITHIN
-#define REGWEAVE_WITHIN
-// kept within bounds, as the conversion itself does not; a NaN stays one
-static __device__ __forceinline__ float regweave_within(float x, float most) {
-    return x != x ? x : __builtin_amdgcn_fmed3f(x, -most, most);
-}
-#endif"""
-
-_HALF_BYTES = """\
-#ifndef REGWEAVE_AT_MOST
-#define REGWEAVE_AT_MOST
-// kept within bounds; a NaN becomes the upper one, where the type has none
-static __device__ __forceinline__ float regweave_at_most(float x, float most) {
-    return x != x ? most : __builtin_amdgcn_fmed3f(x, -most, most);
-}
-#endif"""
-
 
 _THREAD = "__builtin_amdgcn_workitem_id_x()"
 
@@ -279,14 +232,14 @@ HIP = Language(
         "matrix": matrix_statement,
     },
     helpers={
-        **{f"{space}_{access}": _VECTORS for space in _SPACES for access in ("load", "store")},
-        "byte_permute": _SPREAD,
-        **dict.fromkeys(_NARROW_INTEGERS, _WITHIN),
-        "pack_e2m1": _HALF_BYTES,
-        "pack_e4m3": _FLOATS,
-        "pack_e5m2": _FLOATS,
-        "pack_e4m3fnuz": _FLOATS,
-        "pack_e5m2fnuz": _FLOATS,
+        **{f"{space}_{access}": VECTORS for space in _SPACES for access in ("load", "store")},
+        "byte_permute": SPREAD,
+        **dict.fromkeys(_NARROW_INTEGERS, PACK_INTEGERS),
+        "pack_e2m1": AT_MOST,
+        "pack_e4m3": WITHIN,
+        "pack_e5m2": WITHIN,
+        "pack_e4m3fnuz": WITHIN,
+        "pack_e5m2fnuz": WITHIN,
     },
     kernel='extern "C" __global__ void __launch_bounds__({threads})',
     array="{kind} (&{name})[{words}]",
