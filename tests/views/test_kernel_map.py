@@ -10,10 +10,11 @@ import pytest
 from regweave.assembly.amd import FinishedKernel
 from regweave.assembly.amd.text import parse_kernel
 from regweave.machines.amd.assembly import GFX90A, GFX906
+from regweave.views.kernel_document import kernel_document
 from regweave.views.kernel_map import kernel_svg, kernel_text_map
 from regweave.views.kernel_page import kernel_page
-from regweave.views.kernel_report import kernel_document, kernel_report
 from regweave.views.kernel_spans import kernel_spans, sparkline
+from regweave.views.kernel_text import kernel_report
 
 TEXT = """kernel k
 argument x pointer

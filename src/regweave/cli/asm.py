@@ -67,7 +67,8 @@ def asm_command(
         Print one JSON document on stdout.
     """
     from regweave.machines.amd.assembly import find_target
-    from regweave.views.kernel_report import kernel_document, kernel_report, trace_report
+    from regweave.views.kernel_document import kernel_document
+    from regweave.views.kernel_text import kernel_report, trace_report
 
     target = find_target(machine)
     if map is not None and map.suffix not in _MAPS:
