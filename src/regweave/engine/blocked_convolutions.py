@@ -1,4 +1,5 @@
-"""onnxruntime's blocked convolutions as pieces of ours: products of pixels, and depthwise ones.
+"""onnxruntime's nodes between blocked images as pieces of ours: products of pixels, depthwise convolutions,
+element-wise work.
 
     com.microsoft.nchwc.Conv(x, weights in blocks, bias, sum), activation      -> a model of Conv, Add, Relu
                                                                                -> the piece that is all of it
@@ -6,7 +7,7 @@
 onnxruntime has folded what was around a convolution into it, and its weights are all that is left of it. So
 the piece is found in a small model of these weights, taken out of their blocks:
 
-    products      [O / b][I / b][1][1][b of I][b of O]
+    products      [O / b][I / b][1][1][b of I][b of O]; of less than b channels [O / b][I][1][1][b]
     depthwise     [C / b][rows][columns][b of C]
 """
 
@@ -20,6 +21,7 @@ from onnx import helper, numpy_helper
 
 from regweave.graphs import Piece, find_convolutions, find_pieces, read_model
 from regweave.graphs.attributes import attribute
+from regweave.graphs.unary import ORT_DOMAIN
 
 _OPSET, _IR = 17, 8
 _ACTIVATIONS = {
@@ -43,8 +45,9 @@ def convolution_piece(
     """
     filters, inner, *kernel = weights.shape
     groups, pads = attribute(node, "group", 1), attribute(node, "pads", [0] * 4)
-    if groups == 1 and kernel == [1, 1] and not any(pads) and inner % block == 0:
-        plain = weights.reshape(filters // block, inner // block, block, block)
+    if groups == 1 and kernel == [1, 1] and not any(pads) and (inner < block or inner % block == 0):
+        step = min(inner, block)
+        plain = weights.reshape(filters // block, inner // step, step, block)
         plain = plain.transpose(0, 3, 1, 2).reshape(filters, inner, 1, 1)[:, : channels or inner]
     elif groups == filters and inner == 1:
         channels = filters
@@ -55,8 +58,22 @@ def convolution_piece(
     model = _model(node, plain, bias, plain.shape[1] if groups == 1 else filters)
     if model is None:
         return None
-    batch, height, width = size
-    read = read_model(model, {"batch": batch, "height": height, "width": width})
+    return _only_piece(model, size)
+
+
+def elementwise_piece(node: onnx.NodeProto, channels: int, size: Sequence[int]) -> Piece | None:
+    """Work on images of one shape, and on nothing else, as a piece; None where it is none."""
+    names = dict.fromkeys(node.input)
+    twin = onnx.NodeProto()
+    twin.CopyFrom(node)
+    twin.name = f"{node.name}/native"
+    images = [_info(name, channels) for name in names]
+    return _only_piece(_proto([twin], images, node.output[0], []), size)
+
+
+def _only_piece(model: onnx.ModelProto, size: Sequence[int]) -> Piece | None:
+    """The piece that is a whole model, if there is one."""
+    read = read_model(model, dict(zip(("batch", "height", "width"), size, strict=True)))
     windows = find_convolutions(read)
     found = [piece for piece in (*windows, *find_pieces(read, windows)) if piece.refusal is None]
     whole = len(found) == 1 and len(found[0].nodes) == len(read.nodes)
@@ -94,9 +111,19 @@ def _model(
         return None
     else:
         nodes[-1].output[0] = "y"
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "convolution", inputs, [y], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
+    return _proto(nodes, inputs, "y", constants)
+
+
+def _proto(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    output: str,
+    constants: Sequence[onnx.TensorProto],
+) -> onnx.ModelProto:
+    y = helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "between", inputs, [y], constants)
+    opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(ORT_DOMAIN, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
 
 
 def _info(name: str, channels: int) -> onnx.ValueInfoProto:

@@ -9,23 +9,24 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import onnx
 
 from regweave.devices.onnxruntime import DOMAIN, RANK
-from regweave.engine.blocked_convolutions import convolution_piece
+from regweave.engine.blocked_convolutions import convolution_piece, elementwise_piece
 from regweave.engine.blocking.forms import NCHWC
 from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
 from regweave.engine.linewise import linewise_operator
 from regweave.engine.natives import Native, Natives
 from regweave.engine.reordering import reorder_operator
-from regweave.errors import UnsupportedError
+from regweave.engine.views_between import drop_unread, former_names, join_views
+from regweave.errors import ModelError, UnsupportedError
 from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
 from regweave.kernels.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
@@ -45,14 +46,20 @@ _LAST_AXIS = 13
 @dataclass(frozen=True, eq=False)
 class Known:
     """What there is to know of a model's tensors: `model` is the one that was optimised, `constant` gives
-    the values of an initializer of the optimised one by its name, None for another name."""
+    the values of an initializer of the optimised one by its name, None for another name; `names` those
+    that tensors had which the optimiser has renamed."""
 
     model: Model
     constant: Callable[[str], np.ndarray | None]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def plain(self, tensor: str) -> str:
+        """The name of a tensor in the model that was optimised."""
+        return self.names.get(tensor, tensor.removesuffix(_BLOCKED))
 
     def shape(self, tensor: str) -> tuple[Any, ...] | None:
         """That of a float32 tensor, with symbols; of a blocked one, that of the plain one."""
-        plain = tensor.removesuffix(_BLOCKED)
+        plain = self.plain(tensor)
         return self.model.symbols.get(plain) if self.model.is_float32(plain) else None
 
     def channels(self, tensor: str) -> int | None:
@@ -63,7 +70,7 @@ class Known:
 
     def size(self, tensor: str) -> tuple[int, int, int]:
         """Batch, height and width of an image, for the sizes that the model was read for."""
-        shape = self.model.shapes.get(tensor.removesuffix(_BLOCKED))
+        shape = self.model.shapes.get(self.plain(tensor))
         if shape is None or len(shape) != RANK:
             return SIZE
         return shape[0] or SIZE[0], shape[2] or SIZE[1], shape[3] or SIZE[2]
@@ -81,12 +88,12 @@ def with_stand_ins(
 
     Nodes `without` one are given by their names; convolutions have one only with `products`.
     """
-    finder = _Finder(
-        known, natives, products, next(o.version for o in proto.opset_import if o.domain in ("", "ai.onnx"))
-    )
+    opset = next(entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx"))
+    finder = _Finder(replace(known, names=former_names(proto.graph)), natives, products, opset)
     made: dict[str, Native] = {}
     result = onnx.ModelProto()
     result.CopyFrom(proto)
+    join_views(result.graph, finder.known.shape, known.constant, natives.block)
     for node in result.graph.node:
         name = f"{STAND_IN}{len(made)}"
         native, reads = finder.find(node, name)
@@ -95,6 +102,7 @@ def with_stand_ins(
             del node.attribute[:]
             node.input[:] = reads
             node.domain, node.op_type = DOMAIN, name
+    drop_unread(result.graph)
     return result, made
 
 
@@ -104,6 +112,7 @@ class _Finder:
     def __init__(self, known: Known, natives: Natives, products: bool, opset: int) -> None:
         self.known, self.natives, self.products, self.opset = known, natives, products, opset
         self.padded: dict[str, int] = {}
+        self.blocked_of: dict[str, str] = {}  # what reorders made plain
 
     def find(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
         """The twin of a node under a name, if there is one, and what it reads."""
@@ -112,7 +121,7 @@ class _Finder:
             return self._blocked(node, name) if blocks else (None, [])
         work = _line_work(node, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
         if work is None:
-            return None, []
+            return self._elementwise(node, name), list(node.input)
         machine, threads = self.natives.machine, self.natives.threads
         return Native(*linewise_operator(name, machine=machine, threads=threads, **work)), [node.input[0]]
 
@@ -126,6 +135,8 @@ class _Finder:
             count = channels if to_blocks else attribute(node, "channels")
             if count is None or attribute(node, "channels_last", 0):
                 return None, []
+            if not to_blocks:
+                self.blocked_of[node.output[0]] = source
             machine, threads = self.natives.machine, self.natives.threads
             return Native(*reorder_operator(name, count, machine, threads, to_blocks)), [source]
         if node.op_type == "Conv":
@@ -147,14 +158,35 @@ class _Finder:
         self.padded[node.output[0]] = len(weights)
         if not self.products:
             return None, []
-        piece = convolution_piece(
-            node, weights, bias, self.natives.block, channels, self.known.size(node.input[0])
-        )
+        source, block = node.input[0], self.natives.block
+        if (
+            weights.shape[1] < block
+            and source not in self.blocked_of
+            and len(weights) != attribute(node, "group")
+        ):
+            return None, []  # of a plain image
+        piece = convolution_piece(node, weights, bias, block, channels, self.known.size(source))
         with suppress(UnsupportedError):
             if piece is not None and self.natives.can_block(piece):
-                reads = [node.input[0], *node.input[3:]]
+                reads = [self.blocked_of.get(source, source), *node.input[3:]]
                 return self.natives.build(piece, name, blocked=True), reads
         return None, []
+
+    def _elementwise(self, node: onnx.NodeProto, name: str) -> Native | None:
+        """Work on blocked images of one shape."""
+        sources = set(node.input)
+        shapes = {self.known.shape(source) for source in sources}
+        shape = next(iter(shapes), None)
+        if len(shapes) != 1 or shape is None or len(shape) != RANK or len(node.output) != 1:
+            return None
+        if not all(source.endswith(_BLOCKED) for source in (*sources, *node.output)):
+            return None
+        channels = self.known.channels(node.input[0])
+        with suppress(UnsupportedError, ModelError):
+            piece = channels and elementwise_piece(node, channels, self.known.size(node.input[0]))
+            if piece and self.natives.can_block(piece):
+                return self.natives.build(piece, name, blocked=True)
+        return None
 
 
 def _line_work(node: onnx.NodeProto, known: Known, opset: int) -> dict[str, Any] | None:
