@@ -24,11 +24,13 @@ from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
 from regweave.engine.linewise import linewise_operator
 from regweave.engine.natives import Native, Natives
+from regweave.engine.pooling import pool_operator
 from regweave.engine.reordering import reorder_operator
 from regweave.engine.views_between import drop_unread, former_names, join_views
 from regweave.errors import ModelError, UnsupportedError
 from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
+from regweave.kernels.blockpools import Pool
 from regweave.kernels.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
 
 STAND_IN = "StandIn"
@@ -145,7 +147,12 @@ class _Finder:
         if count is None:
             return None, []
         self.padded[node.output[0]] = count
-        return (self.natives.mean(count, name) if node.op_type == "GlobalAveragePool" else None), [source]
+        if node.op_type == "GlobalAveragePool":
+            return self.natives.mean(count, name), [source]
+        pool = _pool(node)
+        if pool is None:
+            return None, []
+        return Native(*pool_operator(name, pool, count, self.natives.machine, self.natives.threads)), [source]
 
     def _convolution(
         self, node: onnx.NodeProto, name: str, channels: int | None
@@ -187,6 +194,19 @@ class _Finder:
             if piece and self.natives.can_block(piece):
                 return self.natives.build(piece, name, blocked=True)
         return None
+
+
+def _pool(node: onnx.NodeProto) -> Pool | None:
+    """What a blocked pool computes, if there is a kernel for it."""
+    fixed = attribute(node, "auto_pad", "NOTSET") in ("NOTSET", "VALID") and not attribute(node, "ceil_mode")
+    dilated = any(step != 1 for step in attribute(node, "dilations") or ())
+    if node.op_type not in ("MaxPool", "AveragePool") or not fixed or dilated:
+        return None
+    (high, wide), (down, across) = attribute(node, "kernel_shape"), attribute(node, "strides") or (1, 1)
+    top, left, bottom, right = attribute(node, "pads") or (0, 0, 0, 0)
+    mean, counts = node.op_type == "AveragePool", bool(attribute(node, "count_include_pad"))
+    pool = Pool((high, wide), (down, across), (top, left, bottom, right), mean=mean, counts_padding=counts)
+    return pool if pool.is_whole else None
 
 
 def _line_work(node: onnx.NodeProto, known: Known, opset: int) -> dict[str, Any] | None:
