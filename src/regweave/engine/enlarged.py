@@ -15,6 +15,7 @@ import onnx
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.devices.onnxruntime.sized import Field
 from regweave.errors import InputError
 from regweave.graphs import Piece
 from regweave.graphs.attributes import attribute
@@ -103,7 +104,7 @@ def enlarging_operator(
         arguments = EnlargingArguments(
             images=images, blocks=blocks, rows=small[2], columns=small[3], parts=parts
         )
-        places = {"x": Place(0), "y": Place(OUTPUT_PLACE)}
+        places: dict[Field, Place] = {"x": Place(0), "y": Place(OUTPUT_PLACE)}
         places |= {("extras", index): Place(1 + index) for index in range(len(extras))}
         step = Step(kernel.address, arguments, places, parts, keep=(kernel,))
         return Prepared(given[0], () if 0 in given[0] else (step,), 0)
