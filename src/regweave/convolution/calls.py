@@ -25,7 +25,7 @@ from regweave.convolution.decision import ORDERS, decide, dense_strides, streams
 from regweave.convolution.halves import convolve_halves
 from regweave.convolution.portable import run_portable
 from regweave.convolution.strips import untransformed
-from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.errors import InputError, UnsupportedError, unknown_name
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise, activation, convolution_of
 
@@ -369,12 +369,7 @@ def _bias(bias: Any, filters: int) -> np.ndarray:
 
 def _one_of(word: Any, where: str, known: Sequence[str]) -> str:
     if not isinstance(word, str) or word not in known:
-        raise InputError(
-            f"unknown {where} {word!r}",
-            where=where,
-            expected="one of " + ", ".join(known),
-            nearest=nearest_names(str(word), known),
-        )
+        raise unknown_name(where, word, known, where=where)
     return word
 
 

@@ -10,7 +10,7 @@ gfx10 on. Weights, the same for all lanes, stand in scalar or uniform registers 
 
 from __future__ import annotations
 
-from regweave.machines.compute.machine import ComputeMachine
+from regweave.machines.compute.machine import ComputeMachine, gpu_machine
 
 
 def _gpu(
@@ -25,12 +25,10 @@ def _gpu(
     gb_per_s: float,
     chip: str,
 ) -> ComputeMachine:
-    return ComputeMachine(
+    return gpu_machine(
         name=name,
         title=title,
-        kind="gpu",
         lanes=lanes,
-        width=4,
         registers=registers,
         full_registers=full,
         uniform=True,
@@ -40,7 +38,6 @@ def _gpu(
         gflops=1000 * tflops,
         gb_per_s=gb_per_s,
         launch_us=8.0,
-        load_cost=2.0,
         chip=chip,
         source="LLVM AMDGPUUsage" if name.startswith("gfx") else "CUDA C++ Programming Guide",
         loads_ahead=name.startswith("gfx"),

@@ -10,6 +10,7 @@ chip that is named; another with more units or memory is a `replace` away.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from regweave.errors import InputError
@@ -73,3 +74,7 @@ class ComputeMachine:
             raise InputError(
                 f"groups of {self.group} threads", where=self.name, expected=f"whole warps of {self.lanes}"
             )
+
+
+gpu_machine = partial(ComputeMachine, kind="gpu", width=4, load_cost=2.0)
+"""A GPU: its threads load four words at a time."""

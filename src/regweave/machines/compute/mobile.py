@@ -17,7 +17,7 @@ Optimization" recommends loads of 128 bits.
 
 from __future__ import annotations
 
-from regweave.machines.compute.machine import ComputeMachine
+from regweave.machines.compute.machine import ComputeMachine, gpu_machine
 
 _DATASHEET = "Arm GPU datasheet; Arm Mali offline compiler user guide"
 
@@ -33,12 +33,10 @@ def _mali(
     gb_per_s: float,
     chip: str,
 ) -> ComputeMachine:
-    return ComputeMachine(
+    return gpu_machine(
         name=name,
         title=title,
-        kind="gpu",
         lanes=lanes,
-        width=4,
         registers=64,
         full_registers=32,
         uniform=False,
@@ -48,7 +46,6 @@ def _mali(
         gflops=operations * cores * mhz / 1000,
         gb_per_s=gb_per_s,
         launch_us=60.0,
-        load_cost=2.0,
         chip=chip,
         source=_DATASHEET,
     )
@@ -59,12 +56,10 @@ MOBILE = (
     _mali("bifrost-g72", "Arm Mali-G72 (Bifrost)", 4, 24, 384, 12, 746, 29.8, "Kirin 970, 12 cores"),
     _mali("bifrost-g76", "Arm Mali-G76 (Bifrost)", 8, 48, 768, 10, 720, 34.1, "Kirin 980, 10 cores"),
     _mali("valhall", "Arm Mali-G77 (Valhall)", 16, 64, 1024, 11, 800, 44.0, "Exynos 990, 11 cores"),
-    ComputeMachine(
+    gpu_machine(
         name="adreno-630",
         title="Qualcomm Adreno 630",
-        kind="gpu",
         lanes=64,
-        width=4,
         registers=192,
         full_registers=48,
         uniform=True,
@@ -74,7 +69,6 @@ MOBILE = (
         gflops=727.0,
         gb_per_s=29.8,
         launch_us=60.0,
-        load_cost=2.0,
         chip="Snapdragon 845",
         source="Mesa freedreno (ir3_shader.c, freedreno_devices.py)",
     ),
