@@ -15,7 +15,7 @@ from math import prod
 
 from regweave.cascades.running import STREAM_BYTES
 from regweave.convolution.channels_last.banded import BandChoice, PlanesAsked, can_band, choose_bands
-from regweave.convolution.channels_last.choice import LastChoice, choose_last
+from regweave.convolution.channels_last.choice import LastChoice, choose_last, choose_planar
 from regweave.convolution.choice import Choice, choose
 from regweave.convolution.strips import untransformed
 from regweave.machines.x86 import VectorMachine, lines_clash
@@ -72,6 +72,10 @@ def decide(
         if banded:
             asked = PlanesAsked(machine, form, epilogue, separable)
             return Decision(c, x_strides, y_strides, choose_bands(c, asked, stream=stream))
+    if not planes and x_strides[3] == y_strides[3] == 4:
+        planar = choose_planar(c, machine, epilogue=epilogue, form=form)
+        if planar is not None:
+            return Decision(c, x_strides, y_strides, planar)
     choice = choose(
         c,
         machine,

@@ -15,7 +15,7 @@ _FORMS = {
 }
 _LANES = {
     "pixels": "neighbouring pixels of a row",
-    "filters": "neighbouring filters: a pixel's results lie side by side",
+    "filters": "neighbouring filters of a pixel",
     "channels": "neighbouring channels, each with a kernel of its own",
 }
 _SHOWN = 3  # threads above one another
@@ -29,7 +29,7 @@ def convolution_text(plan: ConvPlan) -> str:
     parts = accounting(plan)
     rows = [
         ("form", f"{plan.form}: {_FORMS[plan.form]} ({plan.expansion:.2f} times the image)"),
-        *([("lanes", _LANES[plan.lanes])] if plan.order == "nhwc" else []),
+        *([("lanes", _LANES[plan.lanes])] if plan.order == "nhwc" or plan.lanes != "pixels" else []),
         ("threads", f"{plan.threads[0]} x {plan.threads[1]}, in groups of {plan.group[0]} x {plan.group[1]}"),
         ("each", f"{_many(across, one)} along the row, {_many(down, 'row')}, {_many(filters, 'filter')}"),
         ("registers", f"{r.used} of {r.available}: " + ", ".join(f"{n} {word}" for n, word in parts if n)),

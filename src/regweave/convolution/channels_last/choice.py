@@ -38,6 +38,9 @@ _FEW = 8
 #: Cycles to move an element to or from a plane, of pixels of up to so many channels and of others, or by
 #: vectors; and what planes must save to be made.
 _NEAR_ELEMENT, _NEAR_CHANNELS, _FAR_ELEMENT, _VECTOR_ELEMENT, _PLANES = 2.0, 16, 10.0, 0.6, 1.3
+#: Lanes that are pixels come in so many; share of them from which on they are full; pixels of a plane at most
+#: and channels at least for results to be worth turning.
+_HALF_VECTOR, _FULL, _MOST_PLANAR, _DEEP = 8, 0.99, 256, 64
 #: Elements of a line; bytes of an image from which on it comes from beyond a core's own cache.
 _LINE, _PASSING = 16, 1 << 20
 #: What rows that are transformed cost beside those that are copied.
@@ -160,6 +163,30 @@ def _depthwise(
         epilogue=epilogue,
     )
     return LastChoice(tile, machine, (1,), best[0], across.outputs)
+
+
+def choose_planar(
+    c: Convolution, machine: VectorMachine, *, epilogue: tuple[Elementwise, ...], form: str | None
+) -> LastChoice | None:
+    """The choice for products of pixels (1 x 1) in one row of an image whose channels are planes of a few, so
+    that lanes that are pixels are not full: filters in lanes all the same. None where they are."""
+    one, pixels, lanes = Axis(1, 1), c.horizontal.size, machine.lanes
+    if (c.vertical, c.horizontal) != (one, Axis(pixels, 1)) or c.groups > 1 or c.filters % lanes or form:
+        return None
+    full = pixels / (-(-pixels // _HALF_VECTOR) * _HALF_VECTOR)
+    if not lanes <= pixels <= _MOST_PLANAR or full > _FULL or c.channels < _DEEP:
+        return None
+    runs = runs_of(c, dense=True, transformed=False)
+    shape = plain_shape(c, machine, runs, planar=True)
+    tiles = even_parts(c.filters // lanes, shape.vectors)
+    tile = DenseTile(
+        spans=(shape.pixels,) * shape.spans,
+        vectors=tuple(sorted(set(tiles), reverse=True)),
+        pieces=c.channels > piece(transformed=False),
+        epilogue=epilogue,
+        staged=True,
+    )
+    return LastChoice(tile, machine, tiles, 1, pixels, runs)
 
 
 def _passes(c: Convolution, *, dense: bool) -> bool:

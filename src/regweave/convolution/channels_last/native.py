@@ -79,7 +79,7 @@ class LastConvolution:
         else:
             steps = (stage[0] * columns, stage[0]) if tile.staged else tuple(y_strides[2:])
             spans = tables.dense_spans(c, tile, rows, columns, reads, steps)
-            filters = tables.filters(c, choice, masks, strip[1], stage[1])
+            filters = tables.filters(c, choice, masks, strip[1], stage[1], y_strides[1])
             runs, length = tables.runs(c, choice, reads), choice.runs.length
             tiles = len(spans) // tile.entries
         bands = tables.bands(down, rows, line, y_strides[2], tiles, tile, columns)
@@ -113,6 +113,8 @@ class LastConvolution:
             x_row=line,
             x_pixel=pixel,
             x_step=reads[0] * across.stride,
+            x_element=x_strides[1],
+            y_channel=y_strides[1],
             y_image=y_strides[0],
             y_row=y_strides[2],
             y_pixel=y_strides[3],
@@ -124,7 +126,7 @@ class LastConvolution:
             dense=pixel == strip[0],
             strip_row=strip[1],
             columns=columns,
-            stage_offset=strip[1] * strip_rows(c, tile, rows),
+            stage_offset=strip[1] * strip_rows(c, tile, rows) if tile.strip else 0,
             stage_plane=stage[1],
             stage_pixel=stage[0],
             group_bytes=0 if t is None else t.outputs * t.stride * line,

@@ -86,7 +86,9 @@ def _notes(c: Convolution, choice: LastChoice, used: float, machine: ComputeMach
         notes.append(f"the image is read where it is{beyond}")
     if isinstance(tile, DenseTile) and tile.split > 1:
         notes.append(f"{tile.split} lanes share a filter, each with its elements of a pixel")
-    if tile.staged:
+    if isinstance(tile, DenseTile) and tile.planar:
+        notes.append("pixels of planes are repeated to lanes that are filters; results are turned on a stage")
+    elif tile.staged:
         notes.append("products are made one after the other, on a stage in cache")
     if choice.machine.lanes != machine.lanes:
         notes.append(f"vectors of {choice.machine.lanes} lanes: the filters do not fill wider ones")

@@ -53,15 +53,18 @@ class Shape:
 
 
 @lru_cache(maxsize=256)
-def plain_shape(c: Convolution, machine: VectorMachine, runs: Runs, split: int = 1) -> Shape:
-    """The cheapest tile for a group of filters, where so many lanes share one."""
+def plain_shape(
+    c: Convolution, machine: VectorMachine, runs: Runs, split: int = 1, *, planar: bool = False
+) -> Shape:
+    """The cheapest tile for a group of filters, where so many lanes share one; of `planar` images pixels lie
+    side by side in memory."""
     registers = len(machine.register_class("vector").registers)
     product_cycles = machine.lanes / 16
     rows, columns = c.vertical.outputs, c.horizontal.outputs
     steps = runs.steps(split)
     needed = -(-c.group_filters // machine.lanes)
     # pixels a page apart compete for the same sets of the cache
-    pitch = 4 * c.channels * c.horizontal.stride
+    pitch = 4 if planar else 4 * c.channels * c.horizontal.stride
     most_pixels = _SET_LINES * 4096 // gcd(pitch, 4096)
     best = Shape(1, 1, 1, split, float("inf"))
     for pixels, spans, vectors in product(

@@ -86,7 +86,7 @@ def dense_spans(
 
 
 def filters(
-    c: Convolution, choice: LastChoice, masks: np.ndarray, strip_row: int, plane: int
+    c: Convolution, choice: LastChoice, masks: np.ndarray, strip_row: int, plane: int, y_filter: int
 ) -> list[FilterEntry]:
     entries, weights, lanes, tile = [], 0, choice.machine.lanes, choice.tile
     t = tile.transform
@@ -95,7 +95,7 @@ def filters(
     steps = choice.runs.steps(tile.split) * (t.products if t else 1)
     step = 4 * lanes * (1 + steps // products)
     for group in range(c.groups):
-        x, y = 4 * group * c.group_channels, 4 * group * c.group_filters
+        x, y = 4 * group * c.group_channels, y_filter * group * c.group_filters
         for number, vectors in enumerate(choice.tiles, 1):
             mask = masks[int(number < len(choice.tiles))].ctypes.data
             for made in range(products):
@@ -103,7 +103,7 @@ def filters(
                 last = made + 1 == products
                 entries.append(FilterEntry(vectors, weights, x + made * strip_row, to, mask, y, last))
                 weights += vectors * step
-            y += 4 * lanes * vectors
+            y += y_filter * lanes * vectors
     return entries
 
 

@@ -43,10 +43,10 @@ def stage_bytes(
 ) -> tuple[int, int]:
     """(bytes of a pixel, bytes of a product of all pixels) on the stage, for so many output rows and
     columns."""
-    if not isinstance(tile, DenseTile) or tile.transform is None or not tile.staged:
+    if not isinstance(tile, DenseTile) or not tile.staged:
         return 0, 0
     pixel = max(tile.vectors) * machine.vector_bytes
-    return pixel, pixel * columns * -(-rows // tile.transform.outputs)
+    return pixel, pixel * columns * -(-rows // (1 if tile.transform is None else tile.transform.outputs))
 
 
 def part_bytes(
@@ -54,7 +54,7 @@ def part_bytes(
 ) -> int:
     """Bytes of one part of the work, for bands of so many output rows of windows of so many columns."""
     if not tile.strip:
-        return 0
+        return stage_bytes(tile, machine, rows, columns)[1]
     t = tile.transform
     found = line_bytes(c, columns) * (strip_rows(c, tile, rows) + (t is not None))
     return found + (stage_bytes(tile, machine, rows, columns)[1] * t.products if t else 0)

@@ -19,6 +19,8 @@ some results again, so every unit walks the same table of tiles.
     share_filters           filter entries of a share (not more)
     x_image, x_row, x_pixel bytes from image to image, row to row, pixel to pixel
     x_step                  bytes from what an output pixel reads to what its neighbour in a span does
+    x_element               bytes from an element of a pixel to the next one, where these are planes
+    y_channel               bytes from plane to plane of the result
     y_image, y_row, y_pixel     of the result; y_pixel from a span's pixel to the next
     height, width           of the image, where strips are filled
     lines                   image rows that a band reads
@@ -55,6 +57,8 @@ _SIZES = (
     "x_row",
     "x_pixel",
     "x_step",
+    "x_element",
+    "y_channel",
     "y_image",
     "y_row",
     "y_pixel",

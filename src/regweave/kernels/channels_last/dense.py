@@ -11,12 +11,15 @@ Sums are made in pieces, as those of products of matrices are (`kernels/products
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.channels_last.arguments import SpanEntry
 from regweave.kernels.channels_last.folding import FoldedRun, store_folded
-from regweave.kernels.channels_last.storing import ResultStore, activated
+from regweave.kernels.channels_last.storing import Results, ResultStore, activated
 from regweave.kernels.channels_last.tiles import DenseTile
 from regweave.kernels.channels_last.transformed import store_transformed
 from regweave.kernels.workspace import Workspace
@@ -70,13 +73,16 @@ class DenseProducts:
                 b.emit("zero", result)
         b.emit("add", r.walk, self.vectors * w.geometry.vector_bytes)
         b.emit("mov", r.far, w.field("runs"))
+        if tile.planar:
+            b.emit("mov", r.pitch, w.field("x_element"))
         if tile.pieces:
             self._in_pieces(w, acc, spans, pitches)
         else:
             b.emit("mov", r.left, w.field("run_count"))
             self._runs(w, acc, spans, pitches)
         if tile.staged:
-            self._stage(w, acc)
+            results, memory = activated(w, tile.epilogue if tile.planar else (), acc)
+            self._stage(w, results, memory)
         elif tile.transform is None:
             self._store(w, acc)
         else:
@@ -170,12 +176,12 @@ class DenseProducts:
 
     def _count_down(self, w: Workspace, spans: list[Variable], elements: int, again: str) -> None:
         """On to the next elements and their weights; to `again` until all steps are done."""
-        b = w.b
+        b, r = w.b, w.r
         for span in spans:
-            b.emit("add", span, 4 * elements)
+            b.emit("add", span, r.pitch if self.tile.planar else 4 * elements)
         products = 1 if self.tile.fused is None else self.tile.fused.products
-        b.emit("add", w.r.walk, products * self.vectors * w.geometry.vector_bytes)
-        b.emit("dec", w.r.steps)
+        b.emit("add", r.walk, products * self.vectors * w.geometry.vector_bytes)
+        b.emit("dec", r.steps)
         b.emit("jump_nonzero", again)
 
     def _step(
@@ -219,8 +225,9 @@ class DenseProducts:
             w.b.emit("load", weight, w.b.at(w.r.walk, v * w.geometry.vector_bytes))
         return weights
 
-    def _stage(self, w: Workspace, acc: dict[tuple[int, int], Variable]) -> None:
+    def _stage(self, w: Workspace, acc: Results, memory: Mapping[tuple[int, int], Memory]) -> None:
         """Whole vectors to where a product is staged."""
+        store = ResultStore(w, replace(self.tile, stream=False, masked=False), memory)
         b, r, pixel = w.b, w.r, 0
         pitch = b.general("stage_pixel")
         b.emit("mov", pitch, w.field("stage_pixel"))
@@ -231,7 +238,7 @@ class DenseProducts:
                 if i:
                     b.emit("add", r.out, pitch)
                 for v in range(self.vectors):
-                    b.emit("store", b.at(r.out, v * w.geometry.vector_bytes), acc[pixel, v])
+                    store(b.at(r.out, v * w.geometry.vector_bytes), acc, (pixel, v), masked=False)
                 pixel += 1
 
     def _store(self, w: Workspace, acc: dict[tuple[int, int], Variable]) -> None:

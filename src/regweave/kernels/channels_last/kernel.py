@@ -21,6 +21,7 @@ from regweave.kernels.channels_last.arguments import (
 )
 from regweave.kernels.channels_last.dense import DenseProducts
 from regweave.kernels.channels_last.depthwise import DepthProducts
+from regweave.kernels.channels_last.planar import PlanarRows
 from regweave.kernels.channels_last.strip import FillRows
 from regweave.kernels.channels_last.tiles import DenseTile, DepthTile
 from regweave.kernels.channels_last.transformed import (
@@ -204,7 +205,7 @@ class _Driver:
         b.emit("mov", entry, b.at(entry, FilterEntry.done.offset))
         b.emit("test", entry, entry)
         b.emit("jump_zero", finished)
-        self.w.call(RestoreRows(tile, vectors))
+        self.w.call(PlanarRows(vectors) if tile.planar else RestoreRows(tile, vectors))
 
     def _tiles(self, routine: DenseProducts | DepthProducts, spans: int) -> None:
         """All tiles of pixels with one tile of filters."""

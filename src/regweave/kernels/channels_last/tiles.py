@@ -19,7 +19,8 @@ class DenseTile:
     are copied with their padding first; `masked`: the last vector of filters is stored through the mask;
     `pieces`: sums are made in pieces. With a `transform` a span is a pixel with all its products, each with
     weights of its own, of one vector of filters; or, `staged`, products are made one after the other, go to
-    memory, and come back for the way back.
+    memory, and come back for the way back. `staged` without a transform: the image has planes of channels, of
+    which pixels are repeated, and results go to planes by way of a stage.
 
     `split` lanes share a filter, each with every so-many-th element of a run; `tail`: runs are no multiple of
     that. What they hold is added up at the end (`folding`). `joined`: pixels, of so many filters, follow one
@@ -74,6 +75,11 @@ class DenseTile:
     def fused(self) -> Transform | None:
         """The transform whose products are all in registers."""
         return None if self.staged else self.transform
+
+    @property
+    def planar(self) -> bool:
+        """Whether image and result have planes."""
+        return self.staged and self.transform is None
 
     @property
     def length(self) -> int:
