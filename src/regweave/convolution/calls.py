@@ -341,8 +341,9 @@ def _result(image: np.ndarray, shape: Sequence[int], order: str) -> np.ndarray:
         start = (address_of(image) + apart - address_of(memory)) % _PAGE & -_LINE
         return memory[start : start + size].view(image.dtype).reshape(shape)
     except (MemoryError, ValueError):  # more than there is, or than can be counted
+        taken = f"takes {size / 1e9:.4g} GB" if size else "is empty, with sides beyond what can be counted"
         raise InputError(
-            f"a result of shape {list(shape)} takes {size / 1e9:.4g} GB",
+            f"a result of shape {list(shape)} {taken}",
             where="x",
             expected="a result that fits the memory",
             fix="pad less, or convolve parts of the image",

@@ -70,6 +70,7 @@ def plan_conv(
     c = convolution_of(
         shape, weights_shape, strides=stride, padding=padding, dilations=dilation, groups=groups
     )
+    order = order.lower() if isinstance(order, str) else order
     target = machine if isinstance(machine, ComputeMachine) else find_compute_machine(machine)
     forms = NATIVE_FORMS if target.kind == "assembly" else FORMS
     for word, names, where in (

@@ -26,6 +26,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.activations import activate_all
 from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.planerows import PlaneRows
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
 from regweave.values import frozen
@@ -116,7 +117,7 @@ class _Depthwise:
     ) -> None:
         self.tiles, self.epilogue, self.size = tiles, epilogue, machine.vector_bytes
         self.b = b = Builder(machine, name="rw_depthwise", arguments=("args", "part"))
-        self.left, self.row, self.unit = b.stack(8), b.stack(8), b.stack(8)
+        self.rows = PlaneRows(b)
         self.source, self.to, self.weights = b.general("source"), b.general("to"), b.general("weights")
         self.first, self.taps = b.general("first"), b.general("taps")
 
@@ -125,52 +126,15 @@ class _Depthwise:
 
     def write(self) -> Listing:
         b = self.b
-        line, done = b.fresh_label("line"), b.fresh_label("done")
-        total, first, last = b.general("total"), b.general("begin"), b.general("end")
-        b.emit("mov", total, self.field("images"))
-        b.emit("imul", total, self.field("blocks"))
-        b.emit("imul", total, self.field("rows"))
-        b.emit("mov", first, total)
-        b.emit("imul", first, b["part"])
-        b.emit("lea", last, b.at(first, index=total))
-        parts = b.general("parts")
-        b.emit("mov", parts, self.field("parts"))
-        b.emit("divide_unsigned", first, first, parts)
-        b.emit("divide_unsigned", last, last, parts)
-        b.emit("sub", last, first)
-        b.emit("jump_less_equal", done)
-        b.emit("mov", self.left, last)
-        rows, unit, row = b.general("rows"), b.general("plane"), b.general("at")
-        b.emit("mov", rows, self.field("rows"))
-        b.emit("divide_unsigned", unit, first, rows)
-        b.emit("imul", rows, unit)
-        b.emit("mov", row, first)
-        b.emit("sub", row, rows)
-        b.emit("mov", self.unit, unit)
-        b.emit("mov", self.row, row)
-        b.emit("imul", first, self.field("columns"))
-        b.emit("imul", self.to, first, self.size)
-        b.emit("add", self.to, self.field("y"))
-        b.label(line)
-        self._line()
-        following, count = b.fresh_label("following"), b.general("count")
-        b.emit("mov", count, self.row)
-        b.emit("add", count, 1)
-        b.emit("mov", self.row, count)
-        b.emit("cmp", count, self.field("rows"))
-        b.emit("jump_less", following)
-        b.emit("zero", count)
-        b.emit("mov", self.row, count)
-        b.emit("mov", count, self.unit)
-        b.emit("add", count, 1)
-        b.emit("mov", self.unit, count)
-        b.label(following)
-        b.emit("mov", count, self.left)
-        b.emit("sub", count, 1)
-        b.emit("mov", self.left, count)
-        b.emit("jump_nonzero", line)
-        b.label(done)
-        b.emit("return")
+
+        def begin(first: Variable) -> None:
+            b.emit("mov", self.to, first)
+            b.emit("imul", self.to, self.field("columns"))
+            b.emit("imul", self.to, self.to, self.size)
+            b.emit("add", self.to, self.field("y"))
+
+        planes = self.field("images"), self.field("blocks")
+        self.rows.write(planes, (self.field("rows"), 1), self.field("parts"), self._line, begin)
         return b.finish()
 
     def _line(self) -> None:
@@ -178,7 +142,7 @@ class _Depthwise:
         b, tiles = self.b, self.tiles
         (height, width), (step, along) = tiles.kernel, tiles.strides
         at, low, blocks, plane = b.general("at"), b.general("low"), b.general("blocks"), b.general("plane")
-        b.emit("mov", plane, self.unit)
+        b.emit("mov", plane, self.rows.plane)
         b.emit("mov", blocks, self.field("blocks"))
         b.emit("divide_unsigned", at, plane, blocks)
         b.emit("imul", at, blocks)
@@ -186,7 +150,7 @@ class _Depthwise:
         b.emit("sub", self.weights, at)
         b.emit("imul", self.weights, self.weights, (height * width + 1) * self.size)
         b.emit("add", self.weights, self.field("weights"))
-        b.emit("mov", at, self.row)
+        b.emit("mov", at, self.rows.row)
         b.emit("imul", at, at, step)
         b.emit("sub", at, tiles.top)
         none = b.general("none")

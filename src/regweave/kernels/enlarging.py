@@ -15,6 +15,7 @@ from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import activate_all
 from regweave.kernels.buildermath import BuilderMath, Value
+from regweave.kernels.planerows import PlaneRows
 from regweave.kernels.sweeps import AHEAD, RunStructure
 from regweave.machines.x86 import VectorMachine
 from regweave.values import frozen
@@ -65,7 +66,7 @@ class _Enlarging:
     def __init__(self, work: EnlargingRun, machine: VectorMachine) -> None:
         self.work, self.size, self.lanes = work, machine.vector_bytes, machine.lanes
         self.b = b = Builder(machine, name="rw_enlarging", arguments=("args", "part"))
-        self.left, self.row, self.plane = b.stack(8), b.stack(8), b.stack(8)
+        self.rows = PlaneRows(b)
         self.x, self.y = b.general("x"), b.general("y")
         self.extras = [b.general(f"extra{index}") for index in range(work.run.extra_inputs)]
 
@@ -73,50 +74,9 @@ class _Enlarging:
         return self.b.at("args", getattr(EnlargingArguments, name).offset + 8 * index)
 
     def write(self) -> Listing:
-        b, scale = self.b, self.work.scale
-        line, done, same = b.fresh_label("line"), b.fresh_label("done"), b.fresh_label("same")
-        first, last, rows = b.general("first"), b.general("last"), b.general("rows")
-        b.emit("mov", rows, self.field("rows"))
-        b.emit("imul", rows, rows, scale)
-        b.emit("mov", last, self.field("images"))
-        b.emit("imul", last, self.field("blocks"))
-        b.emit("imul", last, rows)
-        b.emit("mov", first, last)
-        b.emit("imul", first, b["part"])
-        b.emit("add", last, first)
-        b.emit("divide_unsigned", first, first, self._loaded(self.field("parts")))
-        b.emit("divide_unsigned", last, last, self._loaded(self.field("parts")))
-        b.emit("sub", last, first)
-        b.emit("jump_less_equal", done)
-        b.emit("mov", self.left, last)
-        plane = b.general("plane")
-        b.emit("divide_unsigned", plane, first, rows)
-        b.emit("mov", self.plane, plane)
-        b.emit("imul", rows, plane)
-        b.emit("sub", first, rows)
-        b.emit("mov", self.row, first)
-        b.label(line)
-        self._line()
-        count, rows = b.general("count"), b.general("rows")
-        b.emit("mov", rows, self.field("rows"))
-        b.emit("imul", rows, rows, scale)
-        b.emit("mov", count, self.row)
-        b.emit("add", count, 1)
-        b.emit("cmp", count, rows)
-        b.emit("jump_less", same)
-        b.emit("mov", count, self.plane)
-        b.emit("add", count, 1)
-        b.emit("mov", self.plane, count)
-        b.emit("zero", count)
-        b.label(same)
-        b.emit("mov", self.row, count)
-        b.emit("mov", count, self.left)
-        b.emit("sub", count, 1)
-        b.emit("mov", self.left, count)
-        b.emit("jump_nonzero", line)
-        b.label(done)
-        b.emit("return")
-        return b.finish()
+        planes = self.field("images"), self.field("blocks")
+        self.rows.write(planes, (self.field("rows"), self.work.scale), self.field("parts"), self._line)
+        return self.b.finish()
 
     def _loaded(self, memory: Memory) -> Variable:
         value = self.b.general("loaded")
@@ -127,20 +87,20 @@ class _Enlarging:
         """One row of results: where everything lies, then pixel by pixel of the small image."""
         b, work = self.b, self.work
         large, small = b.general("large"), b.general("small")
-        b.emit("mov", large, self.plane)
+        b.emit("mov", large, self.rows.plane)
         b.emit("imul", large, self.field("rows"))
         b.emit("mov", small, large)
         b.emit("imul", large, large, work.scale)
-        b.emit("add", large, self.row)
+        b.emit("add", large, self.rows.row)
         b.emit("imul", large, self.field("columns"))
         b.emit("imul", large, large, work.scale * self.size)
         row, scale = b.general("row"), b.general("scale")
         b.emit("mov", scale, work.scale)
-        b.emit("divide_unsigned", row, self._loaded(self.row), scale)
+        b.emit("divide_unsigned", row, self._loaded(self.rows.row), scale)
         b.emit("add", small, row)
         b.emit("imul", small, self.field("columns"))
         b.emit("imul", small, small, self.size)
-        gates = self._loaded(self.plane)
+        gates = self._loaded(self.rows.plane)
         b.emit("imul", gates, gates, self.size)
         for pointer, field in ((self.x, "x"), (self.y, "y")):
             b.emit("mov", pointer, self.field(field))
