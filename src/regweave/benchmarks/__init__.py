@@ -11,6 +11,7 @@ from regweave.benchmarks.cases import CASCADES, PRODUCTS, CascadeCase, ProductCa
 from regweave.benchmarks.comparison import compare, summed
 from regweave.benchmarks.convolution_cases import (
     CONVOLUTIONS,
+    FEW,
     LAYERS,
     ConvolutionCase,
     channels_last_cases,
@@ -30,6 +31,7 @@ from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
 __all__ = [
     "CASCADES",
     "CONVOLUTIONS",
+    "FEW",
     "FILTERS",
     "IMAGES",
     "LAYERS",

@@ -187,9 +187,19 @@ LAYERS = (
     same_size_case(3, 32, 3, 224, 224, stride=2),
 )
 
+#: What has fewer filters than lanes, or channels: products to colours, photographs.
+FEW = (
+    same_size_case(64, 3, 1, 224, 224),
+    same_size_case(64, 3, 3, 56, 56),
+    same_size_case(3, 1, 3, 540, 960),
+    same_size_case(3, 3, 3, 540, 960),
+    *(same_size_case(3, 3, k, 540, 960, groups=3) for k in (3, 5)),
+)
+
 
 def channels_last_cases() -> tuple[ConvolutionCase, ...]:
-    """The layers, and what people have of several channels, as images whose channels lie side by side."""
+    """The layers, those of few channels, and what people have of several channels, as images whose channels
+    lie side by side."""
     several = (case for case in CONVOLUTIONS if case.convolution.channels > 1)
-    cases = {case.convolution: replace(case, order="nhwc") for case in (*several, *LAYERS)}
+    cases = {case.convolution: replace(case, order="nhwc") for case in (*several, *LAYERS, *FEW)}
     return tuple(cases.values())
