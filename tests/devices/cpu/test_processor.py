@@ -48,7 +48,7 @@ def test_forcing_what_cannot_run_is_a_device_error(features):
 def test_unknown_names_are_input_errors(monkeypatch):
     monkeypatch.setenv(ISA_VARIABLE, "avx1024")
     with pytest.raises(
-        InputError, match=r"'avx1024' \(at REGWEAVE_ISA\); expected avx512 or avx2 or portable"
+        InputError, match=r"'avx1024' \(at REGWEAVE_ISA\); expected one of avx512, avx2, portable"
     ):
         forced_isa()
     with pytest.raises(InputError, match="at isa"):
