@@ -423,7 +423,9 @@ def test_fusing_a_model_with_a_region_keeps_its_results(run):
     assert whole.speedup > 0
     assert native is not None
     assert native.of_nodes == len(proto.graph.node)
-    assert native.operators == len(fused.report.fused)
+    assert native.pieces == len(fused.report.fused)
+    assert (native.operators > 0) == (native.pieces > 0)
+    assert all(count > 0 for count in native.left.values())
     assert native.nodes == len({name for piece in fused.report.fused for name in piece.nodes})
     assert 0 <= native.time <= 1
     assert fused.report.to_dict()["native"]["regions"] == native.regions

@@ -72,14 +72,22 @@ def test_the_table_shows_every_candidate_and_the_whole_model():
         assert words in text
 
 
-def test_how_much_runs_natively_is_a_line():
-    native = {"nodes": 30, "of_nodes": 41, "operators": 9, "regions": 2, "time": 0.864}
-    words = "natively: 30 of 41 nodes in 9 operators (2 of them regions), 86% of the time"
-    assert words in drawn(report_table({**REPORT, "native": native}))
-    assert words in report_page({**REPORT, "native": native})
-    one = {**native, "operators": 1, "regions": 0}
-    assert "30 of 41 nodes in 1 operator, 86%" in drawn(report_table({**REPORT, "native": one}))
-    for nothing in (None, {**native, "nodes": 0, "operators": 0}):
+def test_how_much_runs_natively_is_a_line_and_what_does_not_another():
+    native = {"nodes": 30, "of_nodes": 41, "pieces": 9, "regions": 2, "operators": 3, "time": 0.864}
+    native |= {"left": {"Resize": 2, "Softmax": 1}}
+    lines = (
+        "natively: 30 of 41 nodes, 9 pieces (2 of them regions) in 3 operators, 86% of the time",
+        "in onnxruntime, as optimised: 2 Resize, 1 Softmax",
+    )
+    for words in lines:
+        assert words in drawn(report_table({**REPORT, "native": native}))
+        assert words in report_page({**REPORT, "native": native})
+    one = drawn(
+        report_table({**REPORT, "native": {**native, "pieces": 1, "regions": 0, "operators": 1, "left": {}}})
+    )
+    assert "30 of 41 nodes, 1 piece in 1 operator, 86%" in one
+    assert "in onnxruntime" not in one
+    for nothing in (None, {**native, "nodes": 0, "pieces": 0}):
         assert "natively" not in drawn(report_table({**REPORT, "native": nothing}))
 
 

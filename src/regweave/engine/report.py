@@ -7,6 +7,7 @@ docs/report.md describes every field. What was not measured is None.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -75,14 +76,17 @@ class PieceReport:
 
 @dataclass(frozen=True)
 class NativeShare:
-    """How much of a model runs natively: nodes of how many, in how many operators and regions among them, and
-    the share of the model's time, as measured in place."""
+    """How much of a model runs natively: nodes of how many, in how many pieces and regions among them, these
+    in how many operators, and the share of the model's time, as measured in place. `left` are the nodes that
+    onnxruntime still runs after its optimiser, counted by op type."""
 
     nodes: int
     of_nodes: int
-    operators: int
+    pieces: int
     regions: int
+    operators: int
     time: float
+    left: Mapping[str, int]
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from regweave.devices.onnxruntime import DOMAIN
 from regweave.engine.building import BLOCKED, Build
 from regweave.engine.deciding import Decision, Judgement
 from regweave.engine.natives import Native
@@ -56,19 +58,29 @@ def make_report(
         whole,
         errors,
         decision.notes if decision is not None else (),
-        native=_native_share(model, reports, whole),
+        native=_native_share(model, reports, whole, decision.build if decision is not None else None),
     )
 
 
-def _native_share(model: Model, reports: Sequence[PieceReport], whole: Timing | None) -> NativeShare | None:
+def _native_share(
+    model: Model, reports: Sequence[PieceReport], whole: Timing | None, build: Build | None
+) -> NativeShare | None:
     fused = [piece for piece in reports if piece.decision == "fused"]
     if whole is None:
         return None
     nodes = {name for piece in fused for name in piece.nodes} & model.positions.keys()
     spent = sum(piece.measured.fused_ms for piece in fused if piece.measured)
     regions = sum(piece.kind == "region" for piece in fused)
+    running = build.proto.graph.node if build is not None else ()
+    left = Counter(node.op_type for node in running if node.domain != DOMAIN)
     return NativeShare(
-        len(nodes), len(model.nodes), len(fused), regions, min(1.0, spent / max(whole.fused_ms, 1e-9))
+        len(nodes),
+        len(model.nodes),
+        len(fused),
+        regions,
+        len(running) - left.total(),
+        min(1.0, spent / max(whole.fused_ms, 1e-9)),
+        dict(left.most_common()),
     )
 
 

@@ -120,13 +120,18 @@ def others_rows(others: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def native_rows(native: Mapping[str, Any] | None) -> list[str]:
-    """How much of the model runs natively, in a line; none where nothing does."""
-    if not native or not native["operators"]:
+    """How much of the model runs natively, in a line, and what does not; none where nothing does."""
+    if not native or not native["pieces"]:
         return []
     regions = f" ({native['regions']} of them regions)" if native["regions"] else ""
+    pieces = "1 piece" if native["pieces"] == 1 else f"{native['pieces']} pieces"
     operators = "1 operator" if native["operators"] == 1 else f"{native['operators']} operators"
-    nodes = f"{native['nodes']} of {native['of_nodes']} nodes in {operators}{regions}"
-    return [f"natively: {nodes}, {native['time']:.0%} of the time"]
+    nodes = f"{native['nodes']} of {native['of_nodes']} nodes, {pieces}{regions} in {operators}"
+    rows = [f"natively: {nodes}, {native['time']:.0%} of the time"]
+    if native["left"]:
+        left = ", ".join(f"{count} {kind}" for kind, count in native["left"].items())
+        rows.append(f"in onnxruntime, as optimised: {left}")
+    return rows
 
 
 def _cascade_cells(cascade: Mapping[str, Any]) -> list[Text]:
