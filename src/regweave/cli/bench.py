@@ -47,7 +47,8 @@ def bench_command(
         cascade: chains of products with bias and ReLU. conv: convolutions of images, weights packed
         beforehand. filter: filters of photographs by name, from and to bytes. gemm: single products, packing
         included. image: colours of photographs. models: real models, onnxruntime and OpenVINO against fused.
-        planning: milliseconds to plan rearrangements, for the pairs of each machine and a sample of all.
+        planning: milliseconds to plan rearrangements, for the pairs of each machine, a sample of all, and the
+        largest; the exit code is 1 where they take more than they should.
         rearrange: instructions of conversions between layouts, compiled, beside Triton's; the exit code is 1
         where one takes more than it should. seams: whole kernels of two products, folded and swapped against
         exchanged; the exit code is 1 where these take more.
