@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 from regweave.images import ImageFilter, filter_image, image_filter
 from regweave.images.beyond import BORDERS, inside
 from regweave.images.bytewise import filter_bytes
+from regweave.images.means import filter_means
 from regweave.images.whole import whole_numbers
 from regweave.kernels.photographs import (
     BAND,
     ByteFilter,
+    MeanArguments,
+    MeanFilter,
     PhotographArguments,
     least_length,
+    mean_filter_kernel,
     photograph_kernel,
     spare_registers,
 )
@@ -100,6 +104,43 @@ def test_narrow_images_and_f32_agree(machine, name):
                 )
 
 
+@pytest.mark.parametrize("size", [(13, 13), (31, 31), (63, 63), (1, 15), (17, 1), (9, 35)])
+@pytest.mark.parametrize("channels", [1, 3, 8])
+def test_means_of_many_pixels_are_exact(size, channels):
+    if AVX512 not in MACHINES:
+        pytest.skip("this processor has no AVX-512")
+    weights = np.full((1, *size), 1 / (size[0] * size[1]))
+    chosen = ImageFilter("mean", weights.astype(np.float32))
+    for border, height, width in zip(BORDERS, (1, 70, 33), (16, 47, 100), strict=True):
+        for image in images(width, (height, width, channels)):
+            out, wanted = np.zeros_like(image), exact(image, ImageFilter("mean", chosen.kernels), border)
+            assert filter_means(image[::-1], chosen.kernels, border, 1 + width % 2, out[::-1], None)
+            np.testing.assert_array_equal(out, wanted)
+
+
+def test_what_is_no_mean_of_many_pixels():
+    image = np.zeros((20, 30, 3), np.uint8)
+    for kernels in (np.full((1, 2, 3), 1 / 6), np.ones((1, 3, 3)), np.full((2, 3, 3), 1 / 9)):
+        assert not filter_means(image, kernels.astype(np.float32), "edge", 1, image.copy(), None)
+    form = MeanFilter(3, 5, 7)
+    assert (form.left, form.right) == (9, 9)
+    assert form.scratch_bytes(100) == 3 * form.sums(100) + 64
+    assert mean_filter_kernel(form, AVX512).name == "rw_mean_filter"
+    assert [name for name, *_ in MeanArguments._fields_][3] == "length"
+
+
+def test_progress_is_told_of_whole_rows(monkeypatch):
+    image = np.random.default_rng(2).integers(0, 256, (100, 200, 3), dtype=np.uint8)
+    monkeypatch.setattr("regweave.images.bytewise._BYTES", 1)
+    monkeypatch.setattr("regweave.images.means._BYTES", 1)
+    for name in ("gaussian3", "box3", "box13"):
+        seen = []
+        got = filter_image(image, name, threads=1, progress=lambda *counts, to=seen: to.append(counts))
+        np.testing.assert_array_equal(got, exact(image, image_filter(name), "edge"))
+        assert seen[-1] == (100, 100)
+        assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
 def test_rows_anywhere(machine):
     chosen = image_filter("unsharp")
     rng = np.random.default_rng(4)
@@ -173,8 +214,8 @@ def test_filters_in_whole_numbers():
 
 
 def test_memory_beyond_the_rows_is_not_touched(machine):
-    chosen, page = image_filter("gaussian5"), mmap.PAGESIZE
-    form = whole_numbers(chosen, 3)
+    page = mmap.PAGESIZE
+    form = whole_numbers(image_filter("gaussian5"), 3)
     length = least_length(form, machine)
     assert length == (192 if machine is AVX512 else 96)
     width = page // 3
@@ -185,8 +226,9 @@ def test_memory_beyond_the_rows_is_not_touched(machine):
             for _, raw in fences
         )
         image[...] = np.random.default_rng(1).integers(0, 256, image.shape, dtype=np.uint8)
-        filter_image(image, chosen, out=out)
-        np.testing.assert_array_equal(out, exact(image, chosen, "edge"))
+        for name in ("gaussian5", "box13"):
+            filter_image(image, name, out=out)
+            np.testing.assert_array_equal(out, exact(image, image_filter(name), "edge"))
     assert [name for name, *_ in PhotographArguments._fields_][:3] == ["rows", "outs", "length"]
 
 

@@ -46,7 +46,7 @@ def filter_bytes(
     """Filter an image of bytes into `out`, both [height, width, channels]; False where no kernel can."""
     machine = choose_machine()
     height, width, channels = image.shape
-    if machine is None or not (_dense(image) and _dense(out)):
+    if machine is None or not (is_dense(image) and is_dense(out)):
         return False
     if spare_registers(form, machine) < 0 or width * channels < least_length(form, machine):
         return False
@@ -84,7 +84,7 @@ def filter_bytes(
     return True
 
 
-def _dense(image: np.ndarray) -> bool:
+def is_dense(image: np.ndarray) -> bool:
     """Whether a row's pixels follow one another."""
     return image.strides[1:] == (image.shape[2], 1) or (image.strides[2] == 1 and image.shape[1] == 1)
 

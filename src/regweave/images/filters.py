@@ -23,6 +23,7 @@ from regweave.files import path_of
 from regweave.images.beyond import BORDERS, inside
 from regweave.images.bytewise import filter_bytes
 from regweave.images.finishing import Progress, check_progress
+from regweave.images.means import filter_means
 from regweave.images.operations import read_matrix
 from regweave.images.taking import check_out, whole_number
 from regweave.images.whole import whole_numbers
@@ -184,9 +185,12 @@ def filter_image(
         check_out(out, shape, image.dtype, image)
     count, high, wide = chosen.kernels.shape
     workers = thread_count(threads)
-    whole = whole_numbers(chosen, channels) if image.dtype == np.uint8 and stride == 1 else None
-    if whole is not None and filter_bytes(image, whole, border, workers, out, progress):
-        return out
+    if image.dtype == np.uint8 and stride == 1:
+        whole = whole_numbers(chosen, channels)
+        if whole is not None and filter_bytes(image, whole, border, workers, out, progress):
+            return out
+        if filter_means(image, chosen.kernels, border, workers, out, progress):
+            return out
     from regweave.images.conversion import to_image
 
     layer = _layer(chosen.kernels, stride, threads)
