@@ -12,6 +12,7 @@ from regweave.devices.onnxruntime import DOMAIN, unsupported_reason
 from regweave.engine.building import build, joined
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
+from regweave.engine.views_between import drop_unread, former_names, join_views
 from regweave.graphs import read_model
 from regweave.machines.x86 import detect
 
@@ -85,6 +86,33 @@ def test_what_follows_a_blocked_convolution_is_one_operator(made, threads, run):
     assert foreign(built.proto) == ["ReorderInput", "Conv"], "only the 3 x 3 convolution has no twin"
     assert len(built.joined) == 1
     check(proto, session, run)
+
+
+@pytest.mark.parametrize(("other", "left"), [((1, 32, 4, 5), ["Add"]), ((1, 32, 4, 1), None), (None, None)])
+def test_sums_of_images_of_one_shape_need_no_views(other, left):
+    """onnxruntime sees them with five dimensions where it does not know that the sizes are equal."""
+    node, shapes = onnx.helper.make_node, {"a": (1, 32, 4, 5), "b": other}
+    nodes = [
+        node("Reshape", ["a", "five"], ["a5"], "before_a"),
+        node("Reshape", ["b", "five"], ["b5"], "before_b"),
+        node("Add", ["a5", "b5"], ["c5"], "sum"),
+        node("Reshape", ["c5", "four"], ["c"], "after"),
+    ]
+    info = onnx.helper.make_tensor_value_info("c", onnx.TensorProto.FLOAT, None)
+    graph = onnx.helper.make_graph(nodes, "views", [], [info])
+    constants = {"five": np.array([0, 2, 0, 0, 16]), "four": np.array([0, 32, 0, 0])}
+    join_views(graph, shapes.get, constants.get, 16)
+    drop_unread(graph)
+    kinds = [node.op_type for node in graph.node]
+    assert kinds == (left or ["Reshape", "Reshape", "Add", "Reshape"])
+    if left:
+        assert (list(graph.node[0].input), list(graph.node[0].output)) == (["a", "b"], ["c"])
+
+
+def test_what_convolutions_make_has_their_names():
+    made = onnx.helper.make_node("Conv", ["x", "w"], ["r1"], "t_nchwc", domain="com.microsoft.nchwc")
+    other = onnx.helper.make_node("Conv", ["x", "w"], ["r2"], "u_nchwc")
+    assert former_names(onnx.helper.make_graph([made, other], "names", [], [])) == {"r1": "t"}
 
 
 def test_convolutions_stay_where_they_are_asked_to(run):
