@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from regweave.errors import InputError
 from regweave.layouts import ELEMENT_TYPES, Basis, ElementType, Layout, Slot, element_type
+from regweave.layouts.numbers import divided, row_blocks
 
 
 def accumulator():
@@ -142,3 +143,28 @@ def test_element_types_validate_themselves():
         ElementType("f24", 24, "float")
     with pytest.raises(InputError, match="kind"):
         ElementType("f32", 32, "number")
+
+
+def test_what_is_made_of_a_layout_is_as_if_it_were_checked():
+    tile = accumulator().repeat(3, 5)
+    for made in (tile, tile.transpose(), tile.retype("s32")):
+        again = Layout(made.name, made.shape, made.dtype, made.table, made.axes)
+        assert (again, again.axes, again.table.dtype) == (made, made.axes, made.table.dtype)
+        assert made.table.dtype == np.int32
+        assert not made.table.flags.writeable
+    with pytest.raises(InputError, match="unknown element type"):
+        tile.retype("f17")
+
+
+@given(st.lists(st.integers(0, 2**31 - 1), min_size=1), st.integers(1, 2**20))
+def test_numbers_are_divided_as_numpy_does_it(numbers, size):
+    for made, expected in zip(divided(np.array(numbers), size), np.divmod(numbers, size), strict=True):
+        assert made.tolist() == expected.tolist()
+
+
+@given(st.integers(1, 300), st.integers(1, 5000))
+def test_blocks_of_rows_are_all_rows_in_order(rows, columns):
+    table = np.broadcast_to(np.arange(rows)[:, None], (rows, columns))
+    blocks = [table[some, 0] for some in row_blocks(table)]
+    assert np.concatenate(blocks).tolist() == list(range(rows))
+    assert all(len(block) == 1 or block.size * columns <= 1 << 15 for block in blocks)
