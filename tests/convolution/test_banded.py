@@ -58,6 +58,39 @@ def test_random_convolutions_of_views(isa, seed):
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("channels", [2, 3, 4, 7, 24])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_channels_that_share_a_kernel_are_one_plane(isa, channels, stride):
+    random = np.random.default_rng(channels)
+    x = random.standard_normal((2, 21, 37, channels), dtype=np.float32)
+    for kernel, dilation in (((3, 3), 1), ((5, 5), 1), ((1, 4), 2), ((7, 9), 1)):
+        w = np.repeat(random.standard_normal((1, 1, *kernel), dtype=np.float32), channels, axis=0)
+        settings = {"padding": (1, 2, 3, 4), "dilation": dilation, "stride": (stride, 1), "groups": channels}
+        layer = Conv2d(
+            w, np.full(channels, 0.5, np.float32), order="nhwc", isa=isa, activation="relu", **settings
+        )
+        expected = layer.convolution(x.shape).reference(np.moveaxis(x, -1, 1), w) + 0.5
+        expected = np.moveaxis(np.maximum(expected, 0), 1, -1)
+        assert abs(layer(x) - expected).max() < 2e-6 * abs(expected).max()
+        around = np.full((2, 21, 37 + 3, channels), np.nan, np.float32)
+        around[:, :, 1:-2] = x
+        assert abs(layer(around[:, :, 1:-2]) - expected).max() < 2e-6 * abs(expected).max()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_an_infinity_stays_with_its_channel(isa):
+    x = np.random.default_rng(0).standard_normal((1, 40, 60, 3), dtype=np.float32)
+    layer = Conv2d(np.ones((3, 1, 5, 5), np.float32), padding=2, groups=3, order="nhwc", isa=isa)
+    finite = layer(x)
+    x[0, 10, 10, 1] = np.inf
+    met = np.zeros((40, 60, 3), bool)
+    met[8:13, 8:13, 1] = True
+    y = layer(x)
+    assert np.isinf(y[0, met]).all()
+    assert abs(y[0, ~met] - finite[0, ~met]).max() < 1e-4
+
+
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(("channels", "filters"), [(1, 3), (3, 1), (3, 3)])
 def test_bands_of_nothing_but_padding(isa, channels, filters, monkeypatch):
     monkeypatch.setattr("regweave.convolution.channels_last.banded._BAND_BYTES", 4096)
@@ -102,7 +135,10 @@ def test_what_is_not_finite_stays_with_its_pixels(isa):
 @pytest.mark.parametrize("isa", ISAS)
 def test_large_results_pass_the_caches(isa):
     random = np.random.default_rng(0)
-    x, w = random.standard_normal((1, 600, 1280, 3), dtype=np.float32), np.ones((3, 1, 3, 3), np.float32)
+    x, w = (
+        random.standard_normal((1, 600, 1280, 3), dtype=np.float32),
+        random.standard_normal((3, 1, 3, 3), dtype=np.float32),
+    )
     layer = Conv2d(w, padding=1, groups=3, order="nhwc", isa=isa)
     y = layer(x)
     assert layer._last[2].choice.stream
@@ -115,7 +151,7 @@ def test_large_results_pass_the_caches(isa):
 def test_a_plan_is_what_is_done(machine, shape):
     plan = plan_conv(shape, (shape[1], 1, 3, 3), 1, 1, groups=shape[1], machine=machine, order="nhwc")
     layer = Conv2d(
-        np.ones((shape[1], 1, 3, 3), np.float32),
+        np.random.default_rng(0).standard_normal((shape[1], 1, 3, 3), dtype=np.float32),
         padding=1,
         groups=shape[1],
         order="nhwc",

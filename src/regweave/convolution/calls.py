@@ -123,6 +123,8 @@ class Conv2d:
             "dilations": dilation,
             "groups": groups,
         }
+        arrays = (self.weights,) if self.bias is None else (self.weights, self.bias)
+        self._alike = all(bool((array == array[:1]).all()) for array in arrays)
         self._packed: dict[Any, np.ndarray] = {}
         self._native: dict[Any, Any] = {}
         self._last: tuple[Any, ...] | None = None
@@ -307,23 +309,26 @@ class Conv2d:
             threads=self.threads,
             separable=factors(self.weights) is not None,
             planes=planes,
+            alike=self._alike,
         )
         c, choice = decision.convolution, decision.choice
+        # of channels that share a kernel all are one
+        weights, bias = self.weights[: c.filters], None if self.bias is None else self.bias[: c.filters]
         strides = decision.x_strides, decision.y_strides
         if isinstance(choice, BandChoice):
-            banded = BandedConvolution(c, choice, *strides, self.weights, self.bias, self.threads)
-            return banded, self.weights
+            banded = BandedConvolution(c, choice, *strides, weights, bias, self.threads)
+            return banded, weights
         if isinstance(choice, LastChoice):
-            order: Any = choice.packing
+            order: Any = c.filters, choice.packing
             packed = self._packed.get(order)
             if packed is None:
-                packed = self._packed[order] = pack_last(c, choice, self.weights, self.bias)
+                packed = self._packed[order] = pack_last(c, choice, weights, bias)
             return LastConvolution(c, choice, *strides, self.threads), packed
         tile = choice.tile
-        order = (choice.tiles, tile.by_column, tile.separable, tile.combined, tile.apart)
+        order = (c.filters, choice.tiles, tile.by_column, tile.separable, tile.combined, tile.apart)
         packed = self._packed.get(order)
         if packed is None:
-            packed = self._packed[order] = pack_weights(c, choice, self.weights, self.bias)
+            packed = self._packed[order] = pack_weights(c, choice, weights, bias)
         return NativeConvolution(c, choice, machine, *strides, self.threads), packed
 
 

@@ -51,14 +51,18 @@ def decide(
     threads: int = 1,
     separable: bool = False,
     planes: bool = False,
+    alike: bool = False,
 ) -> Decision:
     """What runs `c` on arrays of these strides; `form` insists on one.
 
     `stream`: results pass the caches; `late`, `separable` as in `choice.choose`; `planes`: those kernels,
-    even where a plane is one pixel, and so the channels lie side by side. Errors: InputError for a form that
+    even where a plane is one pixel, and so the channels lie side by side; `alike`: each channel has the same
+    kernel. Errors: InputError for a form that
     is not for `c`.
     """
     c, x_strides, y_strides = _in_one_row(c, x_strides, y_strides)
+    if alike and not planes and c.channels < machine.lanes:  # more fill vectors as they are
+        c, x_strides, y_strides = _in_one_plane(c, x_strides, y_strides)
     settings = {"epilogue": epilogue, "threads": threads, "form": form}
     if not planes and _side_by_side(c, x_strides, y_strides):
         dense, joined = x_strides[3] == 4 * c.channels, y_strides[3] == 4 * c.filters
@@ -134,3 +138,18 @@ def _in_one_row(
     row = replace(c, vertical=Axis(1, 1), horizontal=Axis(height * width, 1))
     x, y = ((*s[:2], height * width * s[3], s[3]) for s in (x_strides, y_strides))
     return row, x, y
+
+
+def _in_one_plane(
+    c: Convolution, x_strides: tuple[int, ...], y_strides: tuple[int, ...]
+) -> tuple[Convolution, tuple[int, ...], tuple[int, ...]]:
+    """The same convolution of all channels by one kernel, as one plane whose taps are a pixel apart, where
+    the channels of neighbouring pixels follow one another: a photograph that is blurred."""
+    axis, pixel = c.horizontal, 4 * c.channels
+    joined = (x_strides[1], x_strides[3], y_strides[1], y_strides[3]) == (4, pixel, 4, pixel)
+    if not joined or axis.stride > 1 or c.channels != c.groups or c.filters != c.groups or c.channels == 1:
+        return c, x_strides, y_strides
+    size, before, after = (c.channels * n for n in (axis.size, axis.before, axis.after))
+    one = replace(axis, size=size, before=before, after=after, dilation=axis.dilation * c.channels)
+    plane = replace(c, channels=1, filters=1, groups=1, horizontal=one)
+    return plane, (x_strides[0], 0, x_strides[2], 4), (y_strides[0], 0, y_strides[2], 4)
