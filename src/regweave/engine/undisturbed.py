@@ -28,7 +28,7 @@ from regweave.engine.profiling import Profile, Recording, Shapes
 from regweave.engine.racing import BUSY
 from regweave.errors import DeviceError
 
-LONG = 0.4e-3
+LONG = 0.15e-3
 """Seconds from which a node may be interrupted whenever it runs."""
 
 RUNS, SECONDS = 5, 0.05
