@@ -9,7 +9,16 @@ from regweave.convolution.native import NativeConvolution
 from regweave.convolution.strips import strip_limit
 from regweave.convolution.tables import pack_weights
 from regweave.kernels.convolution import Pairs, paired_bytes, pairs
-from regweave.kernels.convolution.rowpairs import A, B, C, D, column_groups, held_products, sums_under_way
+from regweave.kernels.convolution.pairsteps import (
+    BIASED,
+    RESULTS,
+    held_products,
+    kept_registers,
+    ordered,
+    sums_under_way,
+    vector_steps,
+)
+from regweave.kernels.convolution.rowpairs import A, B, C, D, column_groups
 from regweave.machines.x86 import AVX2, AVX512
 from regweave.operators import convolution_of
 
@@ -46,13 +55,57 @@ def test_every_column_has_a_group(columns):
 
 
 def test_registers_that_products_leave_hold_weights():
-    assert held_products(5, 5, 32) == (0, 4, 8, 13, 17, 21, 26, 30)
+    assert held_products(5, 5, 32) == (0, 3, 7, 10, 14, 17, 21, 24, 28, 31)
     assert held_products(7, 7, 24) == ()
     assert held_products(2, 2, 32) == tuple(range(6))
-    assert (sums_under_way(5, 5), sums_under_way(4, 4)) == (12, 6)
+    assert (sums_under_way(5, 5, 32), sums_under_way(4, 4, 32)) == (12, 8)
     plan = regweave.plan_conv((1, 1, 512, 512), (1, 1, 5, 5), padding=2, machine="cpu")
     if plan.notes and "two rows of results at a time" in plan.notes[0]:
-        assert (plan.registers.accumulators, plan.registers.rows, plan.registers.weights) == (12, 6, 8)
+        assert (plan.registers.accumulators, plan.registers.rows, plan.registers.weights) == (12, 6, 10)
+
+
+def run_steps(steps, image, weights, before, bias):
+    """Both rows of a vector, the vectors kept for the next, and how many others there are at most."""
+    there, most = dict(before), 0
+    last = {name: at for at, step in enumerate(steps) for name in (step.result, *step.sources)}
+    for at, step in enumerate(steps):
+        sources = [there[name] for name in step.sources]
+        match step.kind:
+            case "load":
+                value = image(step.number, step.group)
+            case "begin" | "multiply":
+                begun = bias if step.result == BIASED else 0
+                value = (there[step.result] if step.kind == "multiply" else begun) + sources[0] * weights[
+                    step.number
+                ]
+            case "slide":
+                value = np.append(sources[1][-1:], sources[0][:-1])
+            case kind:
+                value = {"add": np.add, "subtract": np.subtract, "copy": np.copy}[kind](*sources)
+        there[step.result] = value
+        most = max(most, sum(not name.startswith("before") and last[name] > at for name in there))
+    return [there[name] for name in RESULTS], {name: there[name] for name in before}, most
+
+
+@pytest.mark.parametrize("columns", range(4, 10))
+@pytest.mark.parametrize("rows", range(4, 8))
+def test_steps_in_their_order_make_both_rows(rows, columns):
+    groups, (steps, room) = column_groups(columns), ordered(rows, columns, 32)
+    assert sorted(map(repr, steps)) == sorted(map(repr, vector_steps(rows, columns)))
+    assert room + kept_registers(columns) + len(held_products(rows, columns, 32)) == 32
+    d, g = RANDOM.standard_normal((rows + 1, 80)), RANDOM.standard_normal((rows, columns))
+    weights = [None, *(pairs(rows).filter @ g).T.ravel()]
+    before = {f"before{step}_{row}": np.zeros(16) for step in range(1, len(groups[0])) for row in range(2)}
+    found = []
+    for at in range(0, 64, 16):
+        image = lambda row, group, at=at: d[row, at + groups[group][-1] :][:16]  # noqa: E731
+        results, before, most = run_steps(steps, image, weights, before, 0.5)
+        assert most == room
+        found.append(results)
+    expected = [
+        [(d[row : row + rows, x : x + columns] * g).sum() + 0.5 for x in range(16, 64)] for row in range(2)
+    ]
+    np.testing.assert_allclose(np.concatenate(found[1:], axis=1), expected)
 
 
 CASES = [

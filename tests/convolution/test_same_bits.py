@@ -69,7 +69,7 @@ def test_the_order_of_parts_does_not_change_bits(isa, form, changes, monkeypatch
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_the_order_of_parts_does_not_change_bits_that_pass_the_caches(isa, monkeypatch):
-    monkeypatch.setattr("regweave.convolution.calls.STREAM_BYTES", 0)
+    monkeypatch.setattr("regweave.convolution.decision.STREAM_BYTES", 0)
     tiles, results = [], []
     kernel = native.loaded_convolution
     monkeypatch.setattr(native, "loaded_convolution", lambda *made: tiles.append(made[0]) or kernel(*made))

@@ -21,7 +21,7 @@ from regweave.convolution.decision import decide, dense_strides, streams
 from regweave.convolution.plan import Alternative, ConvPlan, Registers
 from regweave.convolution.strips import strip_limit
 from regweave.errors import InputError, UnsupportedError
-from regweave.kernels.convolution.rowpairs import held_products, sums_under_way
+from regweave.kernels.convolution.pairsteps import held_products, sums_under_way
 from regweave.machines.compute import ComputeMachine
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine
 from regweave.operators import Convolution
@@ -116,7 +116,7 @@ def _plan(
         results, held = filters * tile.rows_under_way * across, tile.held_weights
     if tile.paired:
         sides = tile.kernel_rows, tile.kernel_columns
-        results, images = sums_under_way(*sides), tile.kernel_rows + 1
+        results, images = sums_under_way(*sides, machine.registers), tile.kernel_rows + 1
         held = len(held_products(*sides, machine.registers))
     registers = Registers(
         results, min(images, machine.registers - results - held), held, 0, machine.registers

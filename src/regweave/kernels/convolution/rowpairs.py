@@ -97,22 +97,3 @@ def column_groups(columns: int) -> tuple[range, ...]:
     """Kernel columns that are multiplied by one reading of the image rows; see paired."""
     size = min(_MOST_COLUMNS, -(-columns // 2))
     return tuple(range(at, min(at + size, columns)) for at in range(0, columns, size))
-
-
-def sums_under_way(rows: int, columns: int) -> int:
-    """Sums of a vector of two results that are under way at once: of each step those of A, B, C and D."""
-    return len(column_groups(columns)[0]) * len({term.sum for term in pairs(rows).terms})
-
-
-def held_products(rows: int, columns: int, registers: int) -> tuple[int, ...]:
-    """Numbers of the products, column by column, whose weights find vector registers; the others are read."""
-    groups, products = column_groups(columns), pairs(rows).products
-    steps, kinds = len(groups[0]), len({term.sum for term in pairs(rows).terms})
-    most = kinds * steps + products - kinds  # each product of the first group begins sums and ends a row
-    for number in range(1, len(groups)):
-        begun = max(len(group) for group in groups[number:])
-        most = max(most, kinds * begun + 2 * (begun < steps) + products)
-    kept = 2 * (steps - 1) + 2  # the results of each step but the last, bias, what is not finite
-    total = columns * products
-    held = min(total, max(0, registers - most - kept - 1))
-    return tuple(total * number // held for number in range(held))
