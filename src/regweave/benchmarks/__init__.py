@@ -2,8 +2,9 @@
 
 `cases`, `convolution_cases` and `image_cases` are what is measured, `peers` lists the others (a module each)
 and `our_side` is ours; `comparison` runs them in turns (`interleave`), beside the machine's `bounds`.
-`models` times whole models; `rearrangements` and `seam_kernels` count instructions. This stands above the
-engine because it measures it, and nothing else in the library imports it.
+`models` times whole models, `scaling` large images beside small ones; `rearrangements` and `seam_kernels`
+count instructions. This stands above the engine because it measures it, and nothing else in the library
+imports it.
 """
 
 from regweave.benchmarks.bounds import machine_bounds
@@ -13,6 +14,7 @@ from regweave.benchmarks.convolution_cases import (
     CONVOLUTIONS,
     FEW,
     LAYERS,
+    SCALED,
     ConvolutionCase,
     channels_last_cases,
     model_convolutions,
@@ -26,6 +28,7 @@ from regweave.benchmarks.peers import OPENCL_PEERS, PEER_CLASSES, MissingPeerErr
 from regweave.benchmarks.planning import planning_rows, time_planning
 from regweave.benchmarks.rearrangement_rows import ROWS
 from regweave.benchmarks.rearrangements import compare_rearrangements
+from regweave.benchmarks.scaling import time_scaling
 from regweave.benchmarks.seam_kernels import SEAM_CASES, compare_seams
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "PEER_CLASSES",
     "PRODUCTS",
     "ROWS",
+    "SCALED",
     "SEAM_CASES",
     "CascadeCase",
     "ConvolutionCase",
@@ -59,4 +63,5 @@ __all__ = [
     "summed",
     "sweep_tiles",
     "time_planning",
+    "time_scaling",
 ]

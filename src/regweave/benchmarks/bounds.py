@@ -12,7 +12,7 @@ Both are the best of several short runs: a bound is what the machine can do, not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -54,11 +54,30 @@ def fma_peak(machine: VectorMachine, threads: int = 1) -> float:
 
 def copy_bandwidth(machine: VectorMachine | None, threads: int = 1) -> float:
     """Bytes per second, read and written, of `threads` threads that copy large blocks."""
-    blocks = [(_written_block(), _written_block()) for _ in range(threads)]
-    ways: list[list[Callable[[], object]]] = [[_plain_copy(*pair) for pair in blocks]]
+    blocks = [(written_block(COPY_BYTES), written_block(COPY_BYTES)) for _ in range(threads)]
+    ways = copy_runners(machine, blocks)
+    return 2 * COPY_BYTES * threads / min(best_seconds(copy, TRIES) for copy in ways)
+
+
+def copy_runners(
+    machine: VectorMachine | None, blocks: Sequence[tuple[np.ndarray, np.ndarray]], times: int = 1
+) -> list[Callable[[], object]]:
+    """The ways to copy: calls that copy every source of `blocks` to its target, each on a thread of its own,
+    so many times.
+
+    Blocks are arrays of bytes, of whole turns of `copy_loop` where there is a `machine`.
+    """
+    ways = [[_plain_copy(*pair) for pair in blocks]]
     if machine is not None:
         ways.append([_streaming_copy(machine, *pair) for pair in blocks])
-    return 2 * COPY_BYTES * threads / min(best_seconds(_side_by_side(copies), TRIES) for copies in ways)
+    return [_side_by_side([_repeated(copy, times) for copy in copies]) for copies in ways]
+
+
+def written_block(size: int) -> np.ndarray:
+    """So many bytes, from a cache line on, whose pages exist."""
+    block = cpu.aligned_empty(size, np.uint8)
+    block.fill(1)
+    return block
 
 
 def peak_loop(machine: VectorMachine, chains: int) -> Listing:
@@ -96,20 +115,19 @@ def copy_loop(machine: VectorMachine) -> Listing:
     return builder.finish()
 
 
-def _written_block() -> np.ndarray:
-    block = cpu.aligned_empty(COPY_BYTES, np.uint8)
-    block.fill(1)  # so that its pages exist
-    return block
-
-
 def _plain_copy(source: np.ndarray, target: np.ndarray) -> Callable[[], object]:
     return lambda: np.copyto(target, source)
 
 
 def _streaming_copy(machine: VectorMachine, source: np.ndarray, target: np.ndarray) -> Callable[[], object]:
     function = cpu.load(copy_loop(machine))
-    turns = source.nbytes // (UNROLLED * machine.vector_bytes)
+    turns, rest = divmod(source.nbytes, UNROLLED * machine.vector_bytes)
+    assert turns > 0 == rest, f"{source.nbytes} bytes are no whole turns"
     return lambda: function(source.ctypes.data, target.ctypes.data, turns)
+
+
+def _repeated(action: Callable[[], object], times: int) -> Callable[[], object]:
+    return action if times == 1 else lambda: [action() for _ in range(times)]
 
 
 def _side_by_side(actions: list[Callable[[], object]]) -> Callable[[], object]:

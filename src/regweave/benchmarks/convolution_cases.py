@@ -196,6 +196,12 @@ FEW = (
     *(same_size_case(3, 3, k, 540, 960, groups=3) for k in (3, 5)),
 )
 
+#: What is measured at 64 megapixels beside one: layers so light that memory counts.
+SCALED = tuple(
+    same_size_case(channels, filters, kernel, 8192, 8192)
+    for channels, filters, kernel in ((1, 1, 3), (1, 1, 5), (2, 1, 3), (2, 2, 3), (3, 3, 3), (4, 1, 3))
+)
+
 
 def channels_last_cases() -> tuple[ConvolutionCase, ...]:
     """The layers, those of few channels, and what people have of several channels, as images whose channels

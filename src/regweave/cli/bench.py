@@ -5,6 +5,7 @@ $ regweave bench conv --threads 2 --peer onnxruntime --peer torch.channels_last
 $ regweave bench conv --model PP-OCRv6_det_small
 $ regweave bench conv --order nhwc --peer torch.channels_last --peer regweave.nchw
 $ regweave bench conv --opencl --case '5x5 1->1 4096x4096'
+$ regweave bench conv --scaling --rounds 5 --case '3x3 1->1 8192x8192'
 $ regweave bench gemm --json | jq '.cases[].ratio_best_peer'
 $ regweave bench rearrange --case 'tf32 C -> A'
 
@@ -37,6 +38,7 @@ def bench_command(
     opencl: bool = False,
     sweep: bool = False,
     order: Literal["nchw", "nhwc"] = "nchw",
+    scaling: bool = False,
     json: bool = False,
 ) -> int:
     """Measure regweave and the libraries that are installed, in turns, and compare medians.
@@ -73,6 +75,12 @@ def bench_command(
     order:
         conv: with nhwc ours reads and writes images whose channels lie side by side, also in layers of
         networks; regweave.nchw in the table is ours on planes of channels.
+    scaling:
+        conv: nanoseconds that a pixel takes at 64 megapixels and at one, in turns of 64 megapixels each,
+        beside a copy of as many bytes at both sizes. The small image is the same one again, as a caller
+        in a loop has it, and stays in a large cache; apart: 64 small images in turn, which come from memory.
+        The exit code is 1 where a pixel of the large image takes more than 1.15 times as long as one of the
+        same small image. Up to 3.3 GB of memory.
     json:
         Print the figures as one JSON document on stdout.
     """
@@ -88,10 +96,17 @@ def bench_command(
             where="--order",
             fix="say bench conv without --opencl, or leave it out",
         )
+    if scaling and (what != "conv" or model is not None or opencl or sweep or order != "nchw"):
+        raise InputError(
+            "sizes are compared for a few convolutions of planes of channels, on the processor",
+            where="--scaling",
+            fix="say bench conv without --model, --opencl, --sweep and --order, or leave it out",
+        )
     _check_opencl(what, opencl=opencl, sweep=sweep, peers=peer, threads=threads)
     from regweave import benchmarks, views
 
-    subject = _SUBJECTS[what](benchmarks, views) if what in _SUBJECTS else None
+    made = _SUBJECTS.get("scaling" if scaling else what)
+    subject = None if made is None else made(benchmarks, views)
     table = views.comparison_table
     with talk_of(f"bench {what}") as say, stdout_kept_clean():
         if subject is not None:
@@ -159,6 +174,13 @@ _SUBJECTS: dict[str, Callable[[Any, Any], _Subject]] = {
         benchmarks.compare_rearrangements,
         views.rearrangements_table,
         "rearrangements are compared with Triton alone",
+    ),
+    "scaling": lambda benchmarks, views: _Subject(
+        benchmarks.SCALED,
+        benchmarks.time_scaling,
+        views.scaling_table,
+        "sizes are compared with one another",
+        timed=True,
     ),
     "seams": lambda benchmarks, views: _Subject(
         benchmarks.SEAM_CASES,

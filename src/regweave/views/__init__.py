@@ -6,6 +6,7 @@ A module's name begins with what it shows: `model_` (a fused one), `kernel_` (AM
 
 from regweave.views.bench_libraries import comparison_table, models_table
 from regweave.views.bench_rearrangements import planning_table, rearrangements_table, seams_table
+from regweave.views.bench_scaling import scaling_table
 from regweave.views.bench_tiles import tile_sweep_table
 from regweave.views.convolution_svg import convolution_svg
 from regweave.views.convolution_text import convolution_text
@@ -25,6 +26,7 @@ __all__ = [
     "rearrangements_table",
     "report_page",
     "report_table",
+    "scaling_table",
     "seams_table",
     "tile_sweep_table",
 ]
