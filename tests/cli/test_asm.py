@@ -81,6 +81,13 @@ def test_maps_of_other_kinds(ending, start, file, tmp_path, capfd):
     assert "register map in 'dot.pdf'" in capfd.readouterr().err
 
 
+def test_object_and_map_are_two_files(file, tmp_path, capfd):
+    one = str(tmp_path / "dot.html")
+    assert main(["asm", str(file), "-o", one, "--map", one]) == 2
+    assert "'dot.html' is to be both the code object and its map" in capfd.readouterr().err
+    assert not (tmp_path / "dot.html").exists()
+
+
 def test_the_trace(file, capfd):
     assert main(["asm", str(file), "--trace"]) == 0
     out = capfd.readouterr().out

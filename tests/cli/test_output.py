@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 
 from regweave.cli import output
@@ -47,3 +48,12 @@ def test_what_lasts_long_is_told_again_with_its_seconds(monkeypatch):
 def test_nothing_is_told_of_what_is_over(monkeypatch):
     assert told(monkeypatch, lambda say, lines: (say("one"), say("two")), quiet=60.0) == ["one"]
     assert told(monkeypatch, lambda say, lines: None) == []
+
+
+def test_what_a_terminal_would_obey_is_shown():
+    stream = io.StringIO()
+    console = output.PipeConsole(file=stream, force_terminal=True, width=80, highlight=False)
+    console.print("name \x1b[31m\x9b2J\x07\ttab\nline", style="bold", markup=False)
+    shown = stream.getvalue()
+    assert "name \\x1b[31m\\x9b2J" in shown and shown.endswith("line\x1b[0m\n")
+    assert shown.startswith("\x1b[1m")  # the console's own words still are obeyed

@@ -73,6 +73,10 @@ def asm_command(
     target = find_target(machine)
     if map is not None and map.suffix not in _MAPS:
         raise InputError(f"a register map in {map.name!r}", where="--map", expected=" or ".join(_MAPS))
+    if map is not None and out is not None and map.resolve() == out.resolve():
+        raise InputError(
+            f"{out.name!r} is to be both the code object and its map", where="--map, -o", fix="name two files"
+        )
     try:
         kernel, made_ms = _finished(file, target)
     except (AssemblyError, InputError) as error:  # here what is wrong is the file that was given

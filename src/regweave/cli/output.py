@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from regweave.views.narrow import fitting
 from regweave.views.plain import captured
@@ -36,12 +37,24 @@ QUIET_SECONDS = 1.0
 STILL_SECONDS = 20.0
 
 
+# Letters that a terminal obeys instead of showing them (C0 without tab and newline, delete, C1), and what is shown.
+_OBEYED = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if code not in b"\t\n"}
+
+
 class PipeConsole(Console):
-    """A console that leaves it to the program what happens when its reader goes away; rich would exit."""
+    """A console that leaves it to the program what happens when its reader goes away (rich would exit), and
+    that shows what a terminal would obey: a node's name comes out of a file that somebody else wrote.
+    """
 
     def on_broken_pipe(self) -> None:
         """Called by rich in its handler of a BrokenPipeError."""
         raise
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Called by rich for all that is printed."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else segment.text.translate(_OBEYED)
+            yield Segment(text, segment.style, segment.control)
 
 
 def print_answer(answer: RenderableType) -> None:
