@@ -163,7 +163,8 @@ class ProgramBuilder:
     def _value(self, kind: str, scope: _Scope) -> Value:
         value = Value(self._values, kind)
         self._values += 1
-        scope.defined.add(value.number)
+        if scope is not self._scopes[0]:  # which knows all that no other does
+            scope.defined.add(value.number)
         return value
 
     def _home(self, operands: Sequence[Value]) -> _Scope:

@@ -133,8 +133,11 @@ class MemoryState:
         """`[steps, threads]` words from what is moved to the active threads of `[steps, blocks]`."""
         steps, blocks = moved.shape[:2]
         wide = np.uint32 if size <= _WORD_BYTES else moved.dtype
-        found = np.zeros((steps, blocks, threads), dtype=wide)
-        found[:, :, active] = moved
+        if isinstance(active, slice):
+            found = np.ascontiguousarray(moved, dtype=wide)
+        else:
+            found = np.zeros((steps, blocks, threads), dtype=wide)
+            found[:, :, active] = moved
         if size <= _WORD_BYTES:
             return (found.reshape(steps, -1),)
         words = found.view("<u4").reshape(steps, blocks * threads, -1)

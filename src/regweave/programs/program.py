@@ -170,16 +170,18 @@ class Program:
 
     def walk(self) -> Iterator[tuple[Step, int]]:
         """Every step, also those inside bodies, and how often it runs."""
-        return _walk(self.steps, 1)
+        return iter(self._walked)
+
+    @cached_property
+    def _walked(self) -> tuple[tuple[Step, int], ...]:
+        return tuple(_walk(self.steps, 1))
 
     def count(self) -> Counter[str]:
         """How many steps use each resource (`shuffle`, `select`, ...) in a run; free ones are left out."""
         counts: Counter[str] = Counter()
-        opcodes: Counter[str] = Counter()
-        for step, times in self.walk():
-            opcodes[step.opcode] += times
-        for opcode, times in opcodes.items():
-            counts[OPCODES[opcode].resource] += times
+        alike = Counter([(step.opcode, times) for step, times in self._walked])
+        for (opcode, times), steps in alike.items():
+            counts[OPCODES[opcode].resource] += times * steps
         del counts["free"]
         return counts
 

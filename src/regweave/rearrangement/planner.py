@@ -23,6 +23,7 @@ from regweave.rearrangement.candidates import Candidate
 from regweave.rearrangement.conditions import Conditions, check_conditions
 from regweave.rearrangement.cost import Cost
 from regweave.rearrangement.folding import FORMS as FOLDS
+from regweave.rearrangement.kept_memory import keep_freed_memory
 from regweave.rearrangement.offers import Offers
 from regweave.rearrangement.operand_loads import OtherOperand
 from regweave.rearrangement.plan import Plan
@@ -59,6 +60,8 @@ _NOTHING: _Price = (0, False, 0)
 _FEW = 32
 # instructions of a program that takes longer to write than the bounds of others to find
 _LONG = 512
+# elements of tiles whose tables are worth keeping memory for
+_LARGE = 1 << 17
 # instructions beyond which no bound is asked for more than it says
 _MOST = 1 << 16
 
@@ -90,6 +93,8 @@ def rearrange(
     request = read_request(source, destination, machine, tile)
     if surroundings.work_between:
         request = replace(request, source_registers=1)  # what is written anew is written where it is wanted
+    if request.source.elements >= _LARGE:
+        keep_freed_memory()
     relation = relate(request.source, request.destination)
     if relation.packing is not None and relation.packing not in request.machine.packings:
         raise UnsupportedError(

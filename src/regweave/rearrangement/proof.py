@@ -51,7 +51,9 @@ def prove(program: Program, relation: Relation, holds: Layout | None = None) -> 
     destination = holds or relation.destination
     cares = used_bits(destination.items, destination.element_type)
     words, wanted = (np.stack(tables) for tables in zip(*probes(relation, holds), strict=True))
-    wrong = first_where((run_on_all_lanes(program, words) ^ wanted) & cares != 0)
+    wanted ^= run_on_all_lanes(program, words)
+    wanted &= cares
+    wrong = first_where(wanted != 0)
     if wrong is not None:
         _, lane, register = wrong
         row, column = destination.element(lane, register)
@@ -80,8 +82,10 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
     """The program's results for `[runs, lanes, words]`, any number of lanes; missing lanes hold rubbish."""
     runs, lanes, size = words.shape
     threads = program.lanes * program.warps
-    padded = np.full((runs, -(-lanes // threads) * threads, size), _RUBBISH, dtype=np.uint32)
-    padded[:, :lanes] = words
+    padded = words
+    if lanes % threads:
+        padded = np.full((runs, -(-lanes // threads) * threads, size), _RUBBISH, dtype=np.uint32)
+        padded[:, :lanes] = words
     blocks = padded.reshape(-1, threads, size)
     found = run_program(program, blocks.reshape(-1, size), blocks=len(blocks))
     return found.reshape(runs, -1, found.shape[-1])[:, :lanes]
@@ -89,7 +93,7 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
 
 def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """What the slots of both sides hold, digit by digit: bits where all only moves, else numbers."""
-    tables = [layout.table.astype(np.int32, copy=False).view(np.uint32) for layout in (source, destination)]
+    tables = [np.ascontiguousarray(layout.table, dtype="<u4") for layout in (source, destination)]
     if raw:  # whatever the bits mean on either side
         bits = min(_MOST_BITS, source.element_type.bits, destination.element_type.bits)
         # the least part of a word that digits lie in
@@ -97,7 +101,10 @@ def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tup
         mask = (1 << bits) - 1
         digits = range(0, max((source.elements - 1).bit_length(), 1), bits)
         for first in range(0, digits.stop, size):
-            parts = [(table >> np.uint32(first)).astype(f"u{size // 8}") for table in tables]
+            parts = [
+                np.ascontiguousarray(table.view(f"<u{size // 8}")[:, first // size :: 32 // size])
+                for table in tables
+            ]
             for shift in digits[first // bits : (first + size) // bits]:
                 yield tuple(part >> part.dtype.type(shift - first) & part.dtype.type(mask) for part in parts)
         return
