@@ -93,7 +93,7 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
 
 def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """What the slots of both sides hold, digit by digit: bits where all only moves, else numbers."""
-    tables = [np.ascontiguousarray(layout.table, dtype="<u4") for layout in (source, destination)]
+    tables = [layout.table.astype(np.int32, copy=False).view(np.uint32) for layout in (source, destination)]
     if raw:  # whatever the bits mean on either side
         bits = min(_MOST_BITS, source.element_type.bits, destination.element_type.bits)
         # the least part of a word that digits lie in
@@ -101,10 +101,7 @@ def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tup
         mask = (1 << bits) - 1
         digits = range(0, max((source.elements - 1).bit_length(), 1), bits)
         for first in range(0, digits.stop, size):
-            parts = [
-                np.ascontiguousarray(table.view(f"<u{size // 8}")[:, first // size :: 32 // size])
-                for table in tables
-            ]
+            parts = [(table >> np.uint32(first)).astype(f"u{size // 8}") for table in tables]
             for shift in digits[first // bits : (first + size) // bits]:
                 yield tuple(part >> part.dtype.type(shift - first) & part.dtype.type(mask) for part in parts)
         return
