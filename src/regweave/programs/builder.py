@@ -27,6 +27,8 @@ from regweave.programs.verifier import check_program
 
 _EFFECTS = frozenset(name for name, opcode in OPCODES.items() if opcode.effect)
 _WRITES = frozenset(name for name, opcode in OPCODES.items() if opcode.effect == "write")
+# named tuples without the call of a function for each of thousands
+_made = tuple.__new__
 # result types that depend on nothing
 _RESULTS = {name: opcode.results for name, opcode in OPCODES.items() if opcode.results in FIXED}
 
@@ -102,7 +104,7 @@ class ProgramBuilder:
             results: tuple[Value, ...] = (self._value(types[0], scope),)
         else:
             results = tuple([self._value(each, scope) for each in types])
-        scope.items.append(Step(opcode, operands, numbers, results, symbol))
+        scope.items.append(_made(Step, (opcode, operands, numbers, results, symbol)))
         if pure:
             scope.known[key] = results
         return results
@@ -161,7 +163,7 @@ class ProgramBuilder:
         return check_program(replace(self._frame, steps=steps, results=tuple(results)))
 
     def _value(self, kind: str, scope: _Scope) -> Value:
-        value = Value(self._values, kind)
+        value = _made(Value, (self._values, kind))
         self._values += 1
         if scope is not self._scopes[0]:  # which knows all that no other does
             scope.defined.add(value.number)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-import numpy as np
-
 from regweave.layouts import Layout
 from regweave.programs import Program
 from regweave.rearrangement.cost import NO_COST, Cost, cost_of
@@ -101,8 +99,7 @@ def _period(permutation: tuple[int, ...]) -> int:
 
 
 def _why_no_identity(relation: Relation) -> str:
-    lanes = np.arange(relation.lanes)
-    elsewhere = first_where(relation.peers != lanes[:, None])
+    elsewhere = first_where(relation.remote)
     layout = relation.destination
     if elsewhere is not None:
         lane, item = elsewhere

@@ -91,8 +91,7 @@ class Fold:
 
 def find_identity(relation: Relation) -> Fold | None:
     """The renaming of items that makes the layouts agree; None if there is none for all lanes alike."""
-    lanes = np.arange(relation.lanes)
-    if np.any(relation.peers != lanes[:, None]) or np.any(relation.items != relation.items[0]):
+    if relation.remote.any() or np.any(relation.items != relation.items[0]):
         return None
     axis = contraction_axis(relation.destination)
     axis = 1 if axis is None else axis

@@ -242,7 +242,7 @@ class Offers:
         if isinstance(relation, str):
             return Cost(logic=_ENDLESS)
         bits = min(layout.element_type.bits for layout in (relation.source, relation.destination))
-        remote = relation.peers != np.arange(relation.lanes)[:, None]
+        remote = relation.remote
         if relation.destination.bijective:
             lacking = int(remote.sum(axis=1).max())
         else:

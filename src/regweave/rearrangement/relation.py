@@ -61,6 +61,11 @@ class Relation:
         return self.peers.shape[0]
 
     @cached_property
+    def remote(self) -> NDArray[np.bool_]:
+        """`[lane, item]`: whether the element comes from another lane."""
+        return self.peers != np.arange(self.lanes, dtype=self.peers.dtype)[:, None]
+
+    @cached_property
     def key(self) -> Hashable:
         """What relations of the same tables have in common."""
         return table_key(self.source), table_key(self.destination), self.packing is None

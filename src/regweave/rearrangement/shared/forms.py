@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
-
 from regweave.errors import UnsupportedError
 from regweave.machines.gpu import WarpMachine
 from regweave.programs import Memory, Program, ProgramBuilder, Value
@@ -210,7 +208,7 @@ def _grouped(request: Request, relation: Relation) -> tuple[str, Passage] | str:
 
 
 def _single(request: Request, relation: Relation) -> tuple[str, Passage] | str:
-    elsewhere = first_where(relation.peers != np.arange(relation.lanes)[:, None])
+    elsewhere = first_where(relation.remote)
     if elsewhere is not None:
         lane, item = elsewhere
         element = divmod(int(relation.destination.table[lane, item]), relation.destination.shape[1])
