@@ -55,5 +55,6 @@ def test_what_a_terminal_would_obey_is_shown():
     console = output.PipeConsole(file=stream, force_terminal=True, width=80, highlight=False)
     console.print("name \x1b[31m\x9b2J\x07\ttab\nline", style="bold", markup=False)
     shown = stream.getvalue()
-    assert "name \\x1b[31m\\x9b2J" in shown and shown.endswith("line\x1b[0m\n")
+    assert "name \\x1b[31m\\x9b2J" in shown
+    assert shown.endswith("line\x1b[0m\n")
     assert shown.startswith("\x1b[1m")  # the console's own words still are obeyed

@@ -37,7 +37,7 @@ QUIET_SECONDS = 1.0
 STILL_SECONDS = 20.0
 
 
-# Letters that a terminal obeys instead of showing them (C0 without tab and newline, delete, C1), and what is shown.
+# Letters that a terminal obeys (C0 without tab and newline, delete, C1), and what is shown instead.
 _OBEYED = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if code not in b"\t\n"}
 
 

@@ -68,7 +68,8 @@ class Step:
     """A kernel with its arguments.
 
     `kernel` is the address of `void kernel(const Arguments *, size_t part)`; `arguments` are complete but for
-    the addresses, which `places` gives by their fields (each a Field). `flags` are the bytes of all parts' flags, or 0.
+    the addresses, which `places` gives by their fields (each a Field). `flags` are the bytes of all parts'
+    flags, or 0.
     """
 
     kernel: int
