@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.division import share_among
 from regweave.machines.x86 import VectorMachine
 
 #: What is below every number that is not infinite; onnxruntime begins with it.
@@ -94,14 +95,10 @@ class _Pooling:
 
     def _range(self, left: Variable, plane: Variable) -> None:
         """How many blocks the part does, and where the first one lies."""
-        b, first, value = self.b, self.b.general("first"), self.b.general("value")
-        b.emit("mov", value, self._field("blocks"))
-        b.emit("mov", first, value)
-        b.emit("imul", first, b["part"])
-        b.emit("lea", left, b.at(first, index=value))
-        b.emit("mov", value, self._field("parts"))
-        b.emit("divide_unsigned", first, first, value)
-        b.emit("divide_unsigned", left, left, value)
+        b, count = self.b, self.b.general("count")
+        b.emit("mov", count, self._field("blocks"))
+        first, last = share_among(b, count, self._field("parts"))
+        b.emit("mov", left, last)
         b.emit("sub", left, first)
         b.emit("mov", self.source, first)
         b.emit("imul", self.source, plane)

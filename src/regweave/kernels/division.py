@@ -7,6 +7,7 @@ panels of pixels, so that dividing never makes a tile smaller.
 
 from __future__ import annotations
 
+from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.workspace import Workspace
 
@@ -28,9 +29,13 @@ def divide_up(w: Workspace, value: Variable, by: int) -> None:
 
 def share(w: Workspace, count: Variable) -> tuple[Variable, Variable]:
     """(first, last): this part's units of `count`. For the start of a kernel: `args`, `part` are alive."""
-    b = w.b
+    return share_among(w.b, count, w.field("parts", args=w.b["args"]))
+
+
+def share_among(b: Builder, count: Variable, among: Memory) -> tuple[Variable, Variable]:
+    """`share` for kernels without a workspace: `among` is the field that counts the parts."""
     first, last, parts = b.general("first"), b.general("last"), b.general("parts")
-    b.emit("mov", parts, w.field("parts", args=b["args"]))
+    b.emit("mov", parts, among)
     b.emit("mov", first, count)
     b.emit("imul", first, b["part"])
     b.emit("lea", last, b.at(first, index=count))

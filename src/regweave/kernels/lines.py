@@ -24,6 +24,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.activations import exp2
 from regweave.kernels.arguments import arguments_type, field_offset
 from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.division import share_among
 from regweave.machines.x86 import VectorMachine
 
 #: Partial results side by side, and steps until they are added to the totals.
@@ -118,14 +119,10 @@ class _Lines:
 
     def _range(self, left: Variable, size: Variable, bytes_out: Variable) -> None:
         """How many lines the part does, their bytes in and out, and where they start."""
-        b, first, value = self.b, self.b.general("first"), self.b.general("value")
-        b.emit("mov", value, self._field("batch"))
-        b.emit("mov", first, value)
-        b.emit("imul", first, b["part"])
-        b.emit("lea", left, b.at(first, index=value))
-        b.emit("mov", value, self._field("parts"))
-        b.emit("divide_unsigned", first, first, value)
-        b.emit("divide_unsigned", left, left, value)
+        b, count = self.b, self.b.general("count")
+        b.emit("mov", count, self._field("batch"))
+        first, last = share_among(b, count, self._field("parts"))
+        b.emit("mov", left, last)
         b.emit("sub", left, first)
         b.emit("mov", size, self._field("rows"))
         b.emit("shl", size, 2)
