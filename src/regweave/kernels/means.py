@@ -15,6 +15,7 @@ from functools import lru_cache
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory
 from regweave.kernels.arguments import arguments_type, field_offset
+from regweave.kernels.division import share_among
 from regweave.machines.x86 import VectorMachine
 
 #: Sums side by side, and steps until they are added to the totals.
@@ -34,18 +35,13 @@ def mean_kernel(blocks: int, machine: VectorMachine) -> Listing:
     def field(name: str) -> Memory:
         return b.at("args", field_offset(mean_arguments(), name))
 
-    first, last, source, to = (b.general(name) for name in ("first", "last", "source", "to"))
+    source, to = b.general("source"), b.general("to")
     pixels, left, steps, value = (b.general(name) for name in ("pixels", "left", "steps", "value"))
     unit, piece, rest, one, added, done = (
         b.fresh_label(name) for name in ("unit", "piece", "rest", "one", "added", "done")
     )
     b.emit("imul", value, field("batch"), blocks)
-    b.emit("mov", first, value)
-    b.emit("imul", first, b["part"])
-    b.emit("lea", last, b.at(first, index=value))
-    b.emit("mov", value, field("parts"))
-    b.emit("divide_unsigned", first, first, value)
-    b.emit("divide_unsigned", last, last, value)
+    first, last = share_among(b, value, field("parts"))
     b.emit("mov", pixels, field("rows"))
     b.emit("imul", source, pixels, line)
     b.emit("imul", source, first)
