@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import regweave
 from regweave.convolution import Conv2d, conv2d
-from regweave.convolution.choice import choose
+from regweave.convolution.planes.choice import choose
 from regweave.errors import InputError
 from regweave.kernels.convolution import conv_kernel
 from regweave.machines.x86 import AVX2, AVX512, supports

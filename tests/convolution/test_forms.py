@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import regweave
 from regweave import InputError
 from regweave.convolution.forms import FORMS, plane_of, plane_shifts, plane_width, rearranged
-from regweave.convolution.strips import strip_widths
+from regweave.convolution.planes.strips import strip_widths
 from regweave.operators import Axis, convolution_of
 
 axes = st.builds(

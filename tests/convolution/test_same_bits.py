@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from regweave.convolution import Conv2d, native, pool
+from regweave.convolution import Conv2d, pool
+from regweave.convolution.planes import native
 from regweave.machines.x86 import AVX2, AVX512, supports
 
 ISAS = [machine.name for machine in (AVX512, AVX2) if supports(machine)]

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import regweave
 from regweave.convolution import Conv2d, DenseConvolution
-from regweave.convolution.native import NativeConvolution
+from regweave.convolution.planes.native import NativeConvolution
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, SizedOperator, unsupported_reason
 from regweave.engine.natives import Natives
 from regweave.errors import DeviceError, UnsupportedError

@@ -9,7 +9,7 @@ from onnx import helper
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, unsupported_reason
 from regweave.engine.pooling import pool_operator
 from regweave.errors import UnsupportedError
-from regweave.kernels.blockpools import Pool
+from regweave.kernels.blocks.pools import Pool
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.operators.blocks import from_blocks, to_blocks
 

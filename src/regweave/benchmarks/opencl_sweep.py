@@ -50,7 +50,7 @@ def sweep_tiles(
 
 def every_plan(own: ConvPlan) -> list[ConvPlan]:
     """All forms and tiles for the convolution and the machine of `own`."""
-    from regweave.convolution.planner import candidates
+    from regweave.convolution.plans.planner import candidates
 
     return list(candidates(own.convolution, own.dtype, own.machine))
 
@@ -91,7 +91,7 @@ def _say_of(say: Callable[[str], None], name: str, words: str) -> None:
 
 def _compile(every: Sequence[ConvPlan], say: Callable[[str], None]) -> None:
     """The kernels of all plans on disk."""
-    from regweave.convolution.emitting import bare_text
+    from regweave.convolution.lanes.emitting import bare_text
     from regweave.devices.opencl import compile_all, open_gpu
 
     say("looking for compiled kernels")

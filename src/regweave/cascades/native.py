@@ -2,7 +2,7 @@
 
     native = NativeChain(chain, machine)
     arguments = native.arguments()            the kernel's Args with the packed weights filled in
-    arguments.x, arguments.y, ... = ...       see kernels/arguments.py
+    arguments.x, arguments.y, ... = ...       see kernels/common/arguments.py
     run(native.entry, ctypes.addressof(arguments), parts, threads)
 
 `NativeRun(structure, operands, machine)` is the same for element-wise work. Kernels depend on structure alone

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from regweave.kernels.activations import activate_all
-from regweave.kernels.vectormath import NumpyMath
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.vectormath import NumpyMath
 from regweave.operators import Chain, ElementwiseRun, Operand, from_blocks, to_blocks
 
 BLOCK_ROWS = 64

@@ -32,7 +32,7 @@ from regweave.cascades.running import STREAM_BYTES, job_parts
 from regweave.cascades.threads import run, run_each, thread_count
 from regweave.errors import InputError
 from regweave.kernels import STREAM, NumpyMath, PackArguments, activate_all
-from regweave.kernels.gemm import GemmArguments, gemm_packing
+from regweave.kernels.chains.gemm import GemmArguments, gemm_packing
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import ChannelAdd, Elementwise, TensorAdd, activation
 

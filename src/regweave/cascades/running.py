@@ -22,7 +22,7 @@ import numpy as np
 from regweave.cascades.arrays import aligned_bytes, row_pitch
 from regweave.cascades.native import NativeChain
 from regweave.cascades.threads import run
-from regweave.kernels.arguments import STREAM
+from regweave.kernels.common.arguments import STREAM
 from regweave.operators import Chain
 
 #: Shapes of a call's x and y.

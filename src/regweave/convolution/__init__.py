@@ -1,8 +1,11 @@
 """Convolutions of images of any size: on the image itself or on rows rearranged for the kernel's width.
 
-`calls` is what people call. On this processor `decision` says which kernel runs, `choice` its tile, `strips`
-and bands (or `channels_last` its own), `native` holds weights and `tables`. For other devices the `planner`
-makes a `plan` by `costs`: `lanes` and `rearranging` are its kernels, `emitting` and `hosting` their texts.
+`calls` is what people call: `Conv2d` and `conv2d`. On this processor the `decision` says which kernel runs;
+`planes` and `channels_last` have what belongs to each: its choice of tile, strips and bands, tables, weights.
+Both take memory from a `pool`. Images of `halves` and `separable` kernels are done by way of others, and
+where there is no machine code NumPy does it all (`portable`). `forms` are the ways to rearrange rows.
+
+For other devices `plans` is what is decided, `lanes` the kernels and their texts.
 """
 
 from typing import TYPE_CHECKING
@@ -12,10 +15,10 @@ from regweave.lazy import lazy_names
 if TYPE_CHECKING:
     from regweave.convolution.calls import Conv2d, conv2d
     from regweave.convolution.forms import unroll_rows
-    from regweave.convolution.native import DenseConvolution
-    from regweave.convolution.opencl_running import OpenCLConvolution, opencl_machine
-    from regweave.convolution.plan import ConvPlan
-    from regweave.convolution.planner import plan_conv
+    from regweave.convolution.lanes.running import OpenCLConvolution, opencl_machine
+    from regweave.convolution.planes.native import DenseConvolution
+    from regweave.convolution.plans.plan import ConvPlan
+    from regweave.convolution.plans.planner import plan_conv
 
 __all__ = [
     "Conv2d",
@@ -32,8 +35,10 @@ __getattr__ = lazy_names(
     __name__,
     calls=("Conv2d", "conv2d"),
     forms=("unroll_rows",),
-    native=("DenseConvolution",),
-    opencl_running=("OpenCLConvolution", "opencl_machine"),
-    plan=("ConvPlan",),
-    planner=("plan_conv",),
+    **{
+        "lanes.running": ("OpenCLConvolution", "opencl_machine"),
+        "planes.native": ("DenseConvolution",),
+        "plans.plan": ("ConvPlan",),
+        "plans.planner": ("plan_conv",),
+    },
 )

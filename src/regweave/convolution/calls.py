@@ -20,17 +20,17 @@ import numpy as np
 from regweave.cascades.arrays import address_of, aligned_bytes, take, writable
 from regweave.cascades.device import choose_machine
 from regweave.cascades.threads import thread_count
-from regweave.convolution.choice import FORMS, combines
 from regweave.convolution.decision import ORDERS, decide, dense_strides, streams
 from regweave.convolution.halves import convolve_halves
+from regweave.convolution.planes.choice import FORMS, combines
+from regweave.convolution.planes.strips import untransformed
 from regweave.convolution.portable import run_portable
-from regweave.convolution.strips import untransformed
 from regweave.errors import InputError, UnsupportedError, unknown_name
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise, activation, convolution_of
 
 if TYPE_CHECKING:
-    from regweave.convolution.native import DenseConvolution
+    from regweave.convolution.planes.native import DenseConvolution
 
 _FLOAT = np.dtype(np.float32)
 #: Bytes after which addresses differ in their upper bits only, as far as loads and stores compare them.
@@ -176,7 +176,7 @@ class Conv2d:
         is not so; elements lie one after the other. Without `finite` no form is taken that would carry an
         infinity to rows around it. Errors: InputError; UnsupportedError on machines without kernels.
         """
-        from regweave.convolution.native import DenseConvolution
+        from regweave.convolution.planes.native import DenseConvolution
 
         c, machine = self.convolution(shape), self.machine
         if machine is None or self.order != "nchw" or len(shape) != 4:
@@ -293,9 +293,9 @@ class Conv2d:
         from regweave.convolution.channels_last import LastChoice, LastConvolution, pack_last
         from regweave.convolution.channels_last.banded import BandChoice
         from regweave.convolution.channels_last.relayed import BandedConvolution
-        from regweave.convolution.native import NativeConvolution
+        from regweave.convolution.planes.native import NativeConvolution
+        from regweave.convolution.planes.tables import pack_weights
         from regweave.convolution.separable import factors
-        from regweave.convolution.tables import pack_weights
 
         decision = decide(
             c,

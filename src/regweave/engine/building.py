@@ -41,7 +41,7 @@ from regweave.engine.optimiser import Workshop
 from regweave.engine.stand_ins import Known, with_stand_ins
 from regweave.graphs import Model, Piece, replace_pieces
 from regweave.graphs.external import is_external, mapped
-from regweave.kernels.arguments import arguments_type
+from regweave.kernels.common.arguments import arguments_type
 
 BLOCKED = "Blocked"
 """What the op type of a piece's blocked variant ends in."""

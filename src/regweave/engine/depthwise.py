@@ -9,7 +9,7 @@ from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
 from regweave.errors import InputError, UnsupportedError
 from regweave.graphs import Piece
-from regweave.kernels.depthwise import (
+from regweave.kernels.blocks.depthwise import (
     DepthwiseArguments,
     DepthwiseTiles,
     depthwise_kernel,

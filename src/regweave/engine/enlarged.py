@@ -19,7 +19,7 @@ from regweave.devices.onnxruntime.sized import Field
 from regweave.errors import InputError
 from regweave.graphs import Piece
 from regweave.graphs.attributes import attribute
-from regweave.kernels.enlarging import EnlargingArguments, EnlargingRun, can_enlarge, enlarging_kernel
+from regweave.kernels.blocks.enlarging import EnlargingArguments, EnlargingRun, can_enlarge, enlarging_kernel
 from regweave.kernels.sweeps import RunStructure
 from regweave.machines.x86 import VectorMachine
 

@@ -10,7 +10,7 @@ from regweave.engine.preparing import convolution_layer
 from regweave.graphs import Piece
 from regweave.graphs.members import Region
 from regweave.kernels.convolution import ConvArguments
-from regweave.kernels.planeloops import PlaneArguments
+from regweave.kernels.planes.loops import PlaneArguments
 from regweave.kernels.sweeps import RunStructure
 from regweave.machines.x86 import VectorMachine
 

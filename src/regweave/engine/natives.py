@@ -39,9 +39,9 @@ from regweave.errors import UnsupportedError
 from regweave.graphs import Axis, Piece
 from regweave.graphs import Rest as RestOfShape
 from regweave.kernels import ChainPlan
-from regweave.kernels.arguments import field_offset
-from regweave.kernels.joins import join_arguments, join_kernel
-from regweave.kernels.means import mean_arguments, mean_kernel
+from regweave.kernels.blocks.joins import join_arguments, join_kernel
+from regweave.kernels.blocks.means import mean_arguments, mean_kernel
+from regweave.kernels.common.arguments import field_offset
 from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Chain, Operand, TensorMul
@@ -112,7 +112,7 @@ class Natives:
         return replace(native, operator=replace(native.operator, name=name))
 
     def by_eight(self, piece: Piece, *, blocked: bool) -> bool:
-        """Multiply a chain by eight from now on (see kernels/seven.py); False if that changes nothing."""
+        """Multiply a chain by eight from now on (see `chains.seven`); False if that changes nothing."""
         native = self._built.get((piece.name, blocked, None))
         if native is None or native.plan is None or not any(native.plan.seven):
             return False

@@ -8,7 +8,7 @@ from functools import lru_cache
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
 from regweave.errors import UnsupportedError
-from regweave.kernels.blockpools import Pool, PoolArguments, pool_kernel
+from regweave.kernels.blocks.pools import Pool, PoolArguments, pool_kernel
 from regweave.machines.x86 import VectorMachine
 
 PART_ELEMENTS = 1 << 14

@@ -14,8 +14,8 @@ from regweave.devices import cpu
 from regweave.devices.onnxruntime import LINE, WORK_PLACE, Place, Step
 from regweave.devices.onnxruntime.sized import Field
 from regweave.graphs import Piece
-from regweave.kernels.planeloops import PlaneArguments
-from regweave.kernels.planes import plane_kernel
+from regweave.kernels.planes.kernel import plane_kernel
+from regweave.kernels.planes.loops import PlaneArguments
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import EnlargedTaps, PixelShuffle, PlaneWork
 

@@ -20,7 +20,7 @@ from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
 from regweave.graphs.smaller import with_small_products
 from regweave.kernels.convolution import ConvArguments
-from regweave.kernels.planes import can_run
+from regweave.kernels.planes.kernel import can_run
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import PlaneWork
 

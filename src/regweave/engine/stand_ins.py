@@ -30,7 +30,7 @@ from regweave.engine.views_between import drop_unread, former_names, join_views
 from regweave.errors import ModelError, UnsupportedError
 from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
-from regweave.kernels.blockpools import Pool
+from regweave.kernels.blocks.pools import Pool
 from regweave.kernels.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
 
 STAND_IN = "StandIn"

@@ -6,8 +6,8 @@
 
 A pixel that is repeated meets every tap of a window several times, with the same product each time. So each
 tap is a product on the small image, of filters of its own, and what remains to be done on the large one are
-sums (see kernels/taps.py): 9 products for each of 4 (16, 64) results in place of 9 for each. Feature pyramids
-join images of several sizes like that.
+sums (see kernels/planes/taps.py): 9 products for each of 4 (16, 64) results in place of 9 for each. Feature
+pyramids join images of several sizes like that.
 
 A model's nodes are left alone: this concerns what a region runs, and it is held to the truth of the original.
 """

@@ -8,8 +8,8 @@
                           then one, then lanes are added crosswise: every lane holds the whole line's
 
 One sum over thousands of elements is ten times less exact than onnxruntime's, so sums go on for 64 steps and
-are then added to totals (as in means.py). The largest of a line ignores NaN behind the first element, as
-onnxruntime's does; all others become NaN.
+are then added to totals (as `blocks.means` does). The largest of a line ignores NaN behind the first element,
+as onnxruntime's does; all others become NaN.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.activations import exp2
-from regweave.kernels.arguments import arguments_type, field_offset
-from regweave.kernels.buildermath import BuilderMath
-from regweave.kernels.division import share_among
+from regweave.kernels.common.arguments import arguments_type, field_offset
+from regweave.kernels.common.division import share_among
+from regweave.kernels.functions.activations import exp2
+from regweave.kernels.functions.buildermath import BuilderMath
 from regweave.machines.x86 import VectorMachine
 
 #: Partial results side by side, and steps until they are added to the totals.

@@ -13,8 +13,8 @@ plane:
 
     for each plane: s = gate[plane]; for each vector of the part's pixels: y = x * s
 
-The arguments are those of chain kernels (see arguments.py) with channel operands in place of weights. Planes
-may lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: contiguous), rows and blocks are contiguous. A part
+The arguments are those of chain kernels (see common/arguments.py) with channel operands in place of weights.
+Planes may lie apart (`x_pitch`, `y_pitch`, `pitches`; 0: contiguous), rows and blocks are contiguous. A part
 does a range of rows, or of pixels of every plane.
 """
 
@@ -28,9 +28,9 @@ from typing import Literal
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.errors import UnsupportedError
-from regweave.kernels.activations import activate_all
-from regweave.kernels.arguments import arguments_type, field_offset
-from regweave.kernels.buildermath import BuilderMath, Value
+from regweave.kernels.common.arguments import arguments_type, field_offset
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.buildermath import BuilderMath, Value
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Elementwise
 from regweave.values import frozen

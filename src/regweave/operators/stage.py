@@ -74,7 +74,7 @@ class Signature:
 
     `epilogues[s]` are the operators behind product s, `extras[s][i]` the extra input that operator i reads
     or None. `block` is the channels per block of order "blocked", 0 in the others. `seven`: products may be
-    cut in halves and multiplied seven times instead of eight (see kernels/seven.py).
+    cut in halves and multiplied seven times instead of eight (see kernels/chains/seven.py).
     """
 
     order: Order

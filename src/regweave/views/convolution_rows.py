@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from regweave.views.canvas import Canvas, lane_colour
 
 if TYPE_CHECKING:
-    from regweave.convolution.plan import ConvPlan
+    from regweave.convolution.plans.plan import ConvPlan
     from regweave.operators import Axis
 
 _CELL, _HEIGHT, _SHOWN, _MOST_PLANES = 26, 20, 24, 8

@@ -16,7 +16,7 @@ from regweave.views.convolution_rows import draw_rows
 from regweave.views.convolution_text import accounting, row_words
 
 if TYPE_CHECKING:
-    from regweave.convolution.plan import ConvPlan
+    from regweave.convolution.plans.plan import ConvPlan
 
 _LEFT, _TOP, _GAP = 16, 92, 64
 #: The longer sides of the result and of a group; groups shown, each way.

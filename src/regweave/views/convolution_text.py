@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from regweave.convolution.plan import ConvPlan
+    from regweave.convolution.plans.plan import ConvPlan
 
 _FORMS = {
     "none": "the image is read as it is",

@@ -365,7 +365,7 @@ ones = np.ones((32, 32), np.float32)
 layers = regweave.cascade([ones, ones], None, "relu", threads=1)
 assert (layers(ones) == 1024).all()
 heavy = ["llvmlite", "onnx", "onnxruntime", "rich", "rustworkx", "platformdirs", "subprocess"]
-mine = ["regweave.assembly", "regweave.kernels.rows", "regweave.cascades.costs"]
+mine = ["regweave.assembly", "regweave.kernels.chains.rows", "regweave.cascades.costs"]
 print(*[name for name in [*heavy, *mine] if name in sys.modules])
 """
 
@@ -375,7 +375,7 @@ def test_a_process_that_finds_its_code_loads_neither_assembler_nor_generators(fo
         subprocess.run([sys.executable, "-c", LOADER], capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     ]
-    assert shown[0].split() == ["regweave.assembly", "regweave.kernels.rows"]
+    assert shown[0].split() == ["regweave.assembly", "regweave.kernels.chains.rows"]
     assert shown[1].split() == []
 
 

@@ -4,7 +4,7 @@
     rows 16 .. 31                <-   planes of image rows 15 .. 32, no padding above or below
 
 Of photographs a pixel has three lanes to offer, a row of a plane hundreds. Pixels are taken apart by vectors
-(`kernels/colours.py`): 16 of three channels take three loads, six picks and three stores. Each part of the
+(`kernels/colours/`): 16 of three channels take three loads, six picks and three stores. Each part of the
 work does its bands one after the other in memory of its own, which stays in a core's cache.
 """
 
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from regweave.convolution.choice import Choice, choose, scratch_bytes
-from regweave.convolution.strips import strip_limit
-from regweave.kernels.colours import MOST_CHANNELS
+from regweave.convolution.planes.choice import Choice, choose, scratch_bytes
+from regweave.convolution.planes.strips import strip_limit
+from regweave.kernels.colours.kernel import MOST_CHANNELS
 from regweave.kernels.convolution import ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise

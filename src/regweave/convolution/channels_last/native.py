@@ -20,8 +20,8 @@ from regweave.convolution.channels_last import tables
 from regweave.convolution.channels_last.choice import LastChoice
 from regweave.convolution.channels_last.runs import piece
 from regweave.convolution.channels_last.windows import line_bytes, part_bytes, stage_bytes, strip_rows
+from regweave.convolution.planes.strips import STRIP_BYTES, lines_of, strip_limit
 from regweave.convolution.pool import CallPool
-from regweave.convolution.strips import STRIP_BYTES, lines_of, strip_limit
 from regweave.devices import cpu
 from regweave.kernels.channels_last import (
     BandEntry,

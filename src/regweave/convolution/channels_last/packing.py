@@ -15,7 +15,7 @@ import numpy as np
 from regweave.cascades.arrays import aligned_empty
 from regweave.convolution.channels_last.choice import LastChoice
 from regweave.convolution.channels_last.runs import Runs, shared
-from regweave.convolution.tables import combined_weights
+from regweave.convolution.planes.tables import combined_weights
 from regweave.kernels.channels_last import DepthTile
 from regweave.operators import Convolution
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from regweave.convolution.channels_last.choice import LastChoice
 from regweave.convolution.channels_last.native import divide, scratch_bytes
-from regweave.convolution.plan import ConvPlan, Registers
+from regweave.convolution.plans.plan import ConvPlan, Registers
 from regweave.kernels.channels_last import DenseTile, DepthTile
 from regweave.machines.compute import ComputeMachine
 from regweave.operators import Convolution

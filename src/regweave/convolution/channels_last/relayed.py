@@ -19,11 +19,11 @@ from regweave.cascades.arrays import aligned_bytes
 from regweave.cascades.running import job_parts
 from regweave.cascades.threads import run
 from regweave.convolution.channels_last.banded import BandChoice, band_bytes, bands, plane_strides
-from regweave.convolution.native import NativeConvolution
-from regweave.convolution.strips import strip_limit
-from regweave.convolution.tables import pack_weights
+from regweave.convolution.planes.native import NativeConvolution
+from regweave.convolution.planes.strips import strip_limit
+from regweave.convolution.planes.tables import pack_weights
 from regweave.devices import cpu
-from regweave.kernels.colours import ColourArguments, Colours, colour_kernel
+from regweave.kernels.colours.kernel import ColourArguments, Colours, colour_kernel
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.relay import RelayPart, RelayStep, relay_kernel
 from regweave.machines.x86 import VectorMachine

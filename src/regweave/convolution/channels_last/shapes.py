@@ -14,8 +14,8 @@ from itertools import product
 from math import gcd
 
 from regweave.convolution.channels_last.runs import Runs, runs_of
-from regweave.convolution.choice import even_parts
-from regweave.convolution.strips import row_transform
+from regweave.convolution.planes.choice import even_parts
+from regweave.convolution.planes.strips import row_transform
 from regweave.kernels.channels_last.tiles import MOST_SPANS
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Axis, Convolution

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from regweave.convolution.channels_last.shapes import FAR_BYTES, FILL_BYTES, NEAR_BYTES
-from regweave.convolution.strips import STRIP_BYTES, lines_of, strip_budget
+from regweave.convolution.planes.strips import STRIP_BYTES, lines_of, strip_budget
 from regweave.kernels.channels_last import DenseTile, DepthTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution

@@ -6,7 +6,7 @@
 Of channels last, the elements of a pixel lie one after the other, and so do those of the pixels beside it: a
 kernel of 3 columns reads runs of 3 x channels elements. Nothing is rearranged, and results are whole vectors.
 
-Sums are made in pieces, as those of products of matrices are (`kernels/products.py`).
+Sums are made in pieces, as those of products of matrices are (`kernels/chains/products.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from regweave.kernels.channels_last.folding import FoldedRun, store_folded
 from regweave.kernels.channels_last.storing import Results, ResultStore, activated
 from regweave.kernels.channels_last.tiles import DenseTile
 from regweave.kernels.channels_last.transformed import store_transformed
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.workspace import Workspace
 from regweave.values import frozen
 
 #: Lanes of a filter -> what loads as many elements, again and again.

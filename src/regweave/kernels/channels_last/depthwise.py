@@ -17,7 +17,7 @@ from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.channels_last.arguments import SpanEntry
 from regweave.kernels.channels_last.storing import ResultStore, activated, load_slot_mask
 from regweave.kernels.channels_last.tiles import DepthTile
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from regweave.assembly.variables import Variable
 from regweave.kernels.channels_last.storing import activated
 from regweave.kernels.channels_last.tiles import DenseTile
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.workspace import Workspace
 from regweave.machines.x86.lane_table import shuffle_halves, shuffle_quarters, shuffle_within
 from regweave.values import frozen
 

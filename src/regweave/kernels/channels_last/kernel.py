@@ -30,9 +30,9 @@ from regweave.kernels.channels_last.transformed import (
     clear_line,
     tell,
 )
-from regweave.kernels.division import share
-from regweave.kernels.geometry import geometry_of
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.division import share
+from regweave.kernels.common.geometry import geometry_of
+from regweave.kernels.common.workspace import Workspace
 from regweave.machines.x86 import VectorMachine
 
 

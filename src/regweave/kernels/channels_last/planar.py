@@ -8,8 +8,8 @@ takes a hundredth of the time that they take.
 
 from __future__ import annotations
 
-from regweave.kernels.reorders import transposed
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.blocks.reorders import transposed
+from regweave.kernels.common.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.activations import activate_all
-from regweave.kernels.buildermath import BuilderMath
 from regweave.kernels.channels_last.tiles import DenseTile, DepthTile
+from regweave.kernels.common.epilogue import Epilogue
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.results import activate_memory, no_operand, to_memory
-from regweave.kernels.epilogue import Epilogue
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.buildermath import BuilderMath
 from regweave.operators import Elementwise
 
 Results = Mapping[tuple[int, int], Variable]

@@ -8,9 +8,9 @@ An image row is copied as it lies in memory, or pixel by pixel where other chann
 from __future__ import annotations
 
 from regweave.assembly.variables import Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.copying import copy_neighbours
 from regweave.kernels.convolution.strip import zeros
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -17,10 +17,10 @@ from regweave.kernels.channels_last.folding import FoldedRun, store_folded
 from regweave.kernels.channels_last.storing import ResultStore, activated
 from regweave.kernels.channels_last.strip import find_bounds
 from regweave.kernels.channels_last.tiles import DenseTile
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.strip import zeros
 from regweave.kernels.convolution.transformed import forward, inverse, watched
 from regweave.kernels.convolution.transforms import Transform
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.activations import activate_all
-from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import BlockEntry
 from regweave.kernels.convolution.overlap import step_slot
 from regweave.kernels.convolution.results import Folded, Last, no_operand
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import inverse, watched
 from regweave.kernels.convolution.transforms import Transform
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.buildermath import BuilderMath
 
 
 def open_products(w: Workspace, t: Transform, count: int) -> Memory:

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.activations import activate_all
-from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import BlockEntry
 from regweave.kernels.convolution.copying import Halves
 from regweave.kernels.convolution.results import Last, fetch_results, mask_bytes, no_operand
 from regweave.kernels.convolution.tile import ConvTile
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.buildermath import BuilderMath
 from regweave.values import frozen
 
 

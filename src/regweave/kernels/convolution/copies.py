@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.tile import ConvTile
-from regweave.kernels.workspace import Workspace
 
 #: Vectors of a step of the copying loop.
 _UNROLLED = 4

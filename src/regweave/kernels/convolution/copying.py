@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.workspace import Workspace
 
 
 def copy_elements(w: Workspace, here: Variable, source: Variable, count: Variable) -> None:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regweave.assembly.variables import Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import StripEntry
 from regweave.kernels.convolution.copying import Halves
 from regweave.kernels.convolution.results import mask_bytes
 from regweave.kernels.convolution.strip import next_channel, zeros
 from regweave.kernels.convolution.transformed import forward
 from regweave.kernels.convolution.transforms import Transform
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 

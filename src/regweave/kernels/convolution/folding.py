@@ -9,6 +9,7 @@ for all channels. Rows that do not exist are masks of nothing.
 from __future__ import annotations
 
 from regweave.assembly.variables import Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import StripEntry
 from regweave.kernels.convolution.copying import Halves
 from regweave.kernels.convolution.filling import pass_planes, store_rows
@@ -16,7 +17,6 @@ from regweave.kernels.convolution.results import mask_bytes
 from regweave.kernels.convolution.strip import next_channel
 from regweave.kernels.convolution.transformed import forward
 from regweave.kernels.convolution.transforms import Transform
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -15,6 +15,9 @@ from functools import lru_cache
 from regweave.assembly import Listing
 from regweave.assembly.variables import Variable
 from regweave.errors import UnsupportedError
+from regweave.kernels.common.division import share
+from regweave.kernels.common.geometry import geometry_of
+from regweave.kernels.common.workspace import Routine, Workspace
 from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, StripEntry, TileEntry
 from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.filling import FillInPlace
@@ -27,9 +30,6 @@ from regweave.kernels.convolution.rolling import RollingBand, open_rolling
 from regweave.kernels.convolution.strip import FillStrip
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import FillTransformed, watched
-from regweave.kernels.division import share
-from regweave.kernels.geometry import geometry_of
-from regweave.kernels.workspace import Routine, Workspace
 from regweave.machines.x86 import VectorMachine
 
 

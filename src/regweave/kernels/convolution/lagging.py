@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regweave.assembly.variables import Variable
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.workspace import Workspace
 
 #: Vectors from computing to storing.
 _LAG = 6

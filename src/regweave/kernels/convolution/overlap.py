@@ -14,8 +14,8 @@ only the steps from row to row are other ones.
 from __future__ import annotations
 
 from regweave.assembly.variables import Memory
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.tile import ConvTile
-from regweave.kernels.workspace import Workspace
 
 
 def step_slot(w: Workspace, tile: ConvTile, row: int) -> Memory:

@@ -25,8 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from regweave.assembly.variables import Variable
-from regweave.kernels.activations import activate_all
-from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import BlockEntry, StripEntry
 from regweave.kernels.convolution.lagging import LateStores
 from regweave.kernels.convolution.pairsteps import (
@@ -40,7 +39,8 @@ from regweave.kernels.convolution.results import Last, mask_bytes, no_operand
 from regweave.kernels.convolution.rowpairs import column_groups, pairs
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import watched
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.buildermath import BuilderMath
 from regweave.values import frozen
 
 #: What gets a vector of results, by its row.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from regweave.assembly.variables import Variable
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.common.workspace import Workspace
 
 #: Taps that are summed in one chain: 16 channels of a kernel of three columns.
 PIECE = 48

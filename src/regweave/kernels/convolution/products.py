@@ -15,13 +15,13 @@ from dataclasses import replace
 from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.apart import keep_product, open_products, store_apart
 from regweave.kernels.convolution.arguments import BlockEntry
 from regweave.kernels.convolution.pieces import in_pieces, next_piece
 from regweave.kernels.convolution.results import fetch_results, mask_bytes, store_results
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import transform_back
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 Results = dict[tuple[int, int, int], Variable]

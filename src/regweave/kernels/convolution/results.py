@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.activations import activate_all
-from regweave.kernels.buildermath import BuilderMath
+from regweave.kernels.common.epilogue import Epilogue
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import BlockEntry
 from regweave.kernels.convolution.overlap import step_slot
 from regweave.kernels.convolution.tile import ConvTile
-from regweave.kernels.epilogue import Epilogue
-from regweave.kernels.workspace import Workspace
+from regweave.kernels.functions.activations import activate_all
+from regweave.kernels.functions.buildermath import BuilderMath
 from regweave.operators import Elementwise
 
 Results = dict[tuple[int, int, int], Variable]

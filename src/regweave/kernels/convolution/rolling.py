@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import BlockEntry, StripEntry
 from regweave.kernels.convolution.column import Column, Reads
 from regweave.kernels.convolution.copies import CopiedRows, copy_bytes
@@ -28,7 +29,6 @@ from regweave.kernels.convolution.lagging import LateStores
 from regweave.kernels.convolution.results import Last
 from regweave.kernels.convolution.strip import zeros
 from regweave.kernels.convolution.tile import ConvTile
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 #: What gets a row of results, complete, by number and filter; weights of each filter.

@@ -10,9 +10,9 @@ whole lines, so that whoever reads a strip needs no borders.
 from __future__ import annotations
 
 from regweave.assembly.variables import Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import PlaneEntry
 from regweave.kernels.convolution.copying import copy_elements
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -16,9 +16,9 @@ from fractions import Fraction
 
 from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.strip import FillChannel, next_channel
 from regweave.kernels.convolution.transforms import Transform
-from regweave.kernels.workspace import Workspace
 from regweave.values import frozen
 
 

@@ -1,0 +1,121 @@
+"""Bands that are gone through from top to bottom (see kernels.convolution.rolling): tile, strips and bands.
+
+    one channel to one filter, 5 x 5     a vector at a time, 5 rows of sums under way, 25 weights held
+    the same, a column times a row       2 vectors at a time, 10 weights
+
+That is for kernels whose weights find registers, rows that follow one another, and images of some height: a
+band begins and ends with rows of which only a part is wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from regweave.convolution.planes.choice import Choice, part_sizes
+from regweave.convolution.planes.strips import plane_elements, strip_limit
+from regweave.kernels.common.epilogue import Epilogue
+from regweave.kernels.convolution import ConvTile, paired_bytes, rolling_bytes
+from regweave.machines.x86 import VectorMachine
+from regweave.operators import Convolution, Elementwise
+
+#: Output rows at least; vectors of a block at most, and of a strip.
+_LEAST_ROWS, _MOST_VECTORS, _STRIP_VECTORS = 32, 2, 512
+#: Filters of a group at most.
+_MOST_FILTERS = 2
+#: Image rows of a group at most; those of all channels, as many as lines of a set of the first-level cache.
+_MOST_GROUP, _SET_LINES = 7, 8
+#: The share of a filter's weights that may be left in memory, and of two filters'. Of short rows of one
+#: channel less where registers are many: such rows seldom compete for a cache, and a tile of several rows and
+#: vectors shares the weights that it loads.
+_MOST_FAR, _MOST_FAR_OF_TWO, _MOST_FAR_SHORT = 0.8, 0.5, 1 / 3
+#: Results of a row from which on it is not short.
+_LONG_ROW = 1024
+#: Vectors of a row that are copied at a time where planes compete for a cache.
+_COPIED = 16
+#: Rows of a band at least; those from which on each thread gets two.
+_LEAST_BAND, _LONG_BAND = 16, 64
+#: Threads that there is memory for, however many there are.
+_SHARERS = 4
+
+
+def rolled_tile(
+    c: Convolution,
+    machine: VectorMachine,
+    epilogue: tuple[Elementwise, ...],
+    *,
+    separable: bool,
+    clash: bool = False,
+) -> ConvTile | None:
+    """The tile but for its edges and stores; None where rows cannot be taken so, or are few. `clash`: planes
+    are such a distance apart that a cache does not hold lines of several of them."""
+    height = c.vertical.kernel
+    if (
+        c.group_filters > _MOST_FILTERS  # more of them are better multiplied by a tile of several filters
+        or c.vertical.stride * c.vertical.dilation * c.horizontal.stride > 1
+        or height < 2
+        or c.vertical.outputs < _LEAST_ROWS
+        or not Epilogue(epilogue, by_vector=False).direct
+    ):
+        return None
+    registers = len(machine.register_class("vector").registers) - (machine.mask_class == "vector")
+    registers -= 1 + separable + bool(epilogue)
+    short = machine.mask_class == "mask" and c.group_channels == 1 and c.horizontal.outputs < _LONG_ROW
+    most_far = _MOST_FAR_SHORT if short else _MOST_FAR
+    for outputs in (1,) if separable else range(c.group_filters, 0, -1):
+        weights = outputs * c.group_channels * (height * c.horizontal.kernel)
+        if separable:
+            weights = height + c.horizontal.kernel
+        room = registers - weights
+        vectors = min(
+            _MOST_VECTORS, -(-c.horizontal.outputs // machine.lanes), max(1, room // (outputs * height))
+        )
+        sums = outputs * height * vectors
+        far = sums - room + 1 if sums > room else 0
+        if far <= weights * (0 if separable else most_far if outputs == 1 else _MOST_FAR_OF_TWO):
+            break
+    else:
+        return None
+    rows = height * max(1, _MOST_GROUP // height) if height < _MOST_GROUP else _MOST_GROUP
+    return ConvTile(
+        outputs=(outputs,),
+        rows=min(rows, max(1, _SET_LINES // c.group_channels)),
+        vectors=(vectors,),
+        kernel_rows=height,
+        kernel_columns=c.horizontal.kernel,
+        separable=separable,
+        column_bytes=4 * c.horizontal.dilation,
+        direct=True,
+        far_weights=far,
+        rolling=True,
+        channels=c.group_channels,
+        epilogue=epilogue,
+        copied=_COPIED if clash and c.group_channels > 1 else 0,
+    )
+
+
+def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, threads: int) -> Choice:
+    """The choice with that tile: strips as wide as there is memory for, bands for all threads."""
+    columns, lanes = c.horizontal.outputs, machine.lanes
+    vectors, limit = -(-columns // lanes), strip_limit(c) // max(threads, _SHARERS)
+    strips = -(-vectors // _STRIP_VECTORS)
+    while (strip := -(-vectors // strips) * lanes) > lanes and band_bytes(c, machine, strip, tile) > limit:
+        strips += 1
+    widths = {min(strip, columns - at) for at in range(0, columns, strip)}
+    blocks = {size for width in widths for size, _ in part_sizes(-(-width // lanes), max(tile.vectors))}
+    tile = replace(tile, vectors=tuple(sorted(blocks, reverse=True)))
+    rows, units = c.vertical.outputs, c.batch * c.groups * -(-columns // strip)
+    bands = -(-2 * threads // units) if threads > 1 else 1
+    if rows < bands * _LONG_BAND:
+        bands = min(-(-threads // units), max(1, rows // _LEAST_BAND))
+    step = 2 if tile.paired else 1
+    band = -(-rows // (bands * step)) * step
+    return Choice("none", tile, tile.outputs * (c.group_filters // tile.outputs[0]), strip, band)
+
+
+def band_bytes(c: Convolution, machine: VectorMachine, columns: int, tile: ConvTile) -> int:
+    """Bytes of memory for a strip of that many columns."""
+    results = 4 * -(-columns // machine.lanes) * machine.lanes
+    row = 4 * plane_elements(c, machine, "none", columns)
+    if tile.paired:
+        return paired_bytes(row)
+    return rolling_bytes(tile, row, results, machine.vector_bytes)

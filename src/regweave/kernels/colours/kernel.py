@@ -1,0 +1,359 @@
+"""Pixels times a small matrix on a CPU: the sequence of `kernels.sequence`, channels in vector registers.
+
+    target[p, n] = sum over k of matrix[n, k] * source[p, k] + matrix[n, K]         1 to 4 channels each
+
+A tile is as many pixels as a vector has lanes, or twice as many. What LDS is on a GPU are vector registers
+here, since a block of four channels fits into them whole:
+
+    load       K vectors of interleaved channels, bytes and 16-bit numbers widened to f32
+    stage      K vectors of one channel each
+    multiply   N sums, the matrix's elements repeated from memory
+    store      N vectors of interleaved results, rounded to even and clamped where they are integers
+
+Pixels that fill no vector are the caller's: it runs them once more in memory that does. Source and target may
+be planes, one per channel, which then need no staging; without a matrix the kernel converts between the two.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from regweave.assembly import Builder, Listing
+from regweave.assembly.variables import Memory, Variable
+from regweave.errors import UnsupportedError
+from regweave.kernels.colours.bytes import ByteReader, ByteWriter
+from regweave.kernels.sequence import Schedule, write_product
+from regweave.machines.instructions import Pattern
+from regweave.machines.x86 import VectorMachine
+from regweave.values import frozen
+
+#: Channels that a pixel may have, before and after.
+MOST_CHANNELS = 4
+#: Index vectors that are held in registers.
+_MOST_HELD = 14
+#: Bytes of an element of each type.
+ELEMENT_BYTES = {"u8": 1, "u16": 2, "f32": 4}
+
+# loads widen to f32, stores narrow from it; "from" and "to" are addresses
+_AVX512 = {
+    "load": {
+        "u8": Pattern("d:v from:a", ("vpmovzxbd %=0, xmmword ptr %1", "vcvtdq2ps %+0, %+0")),
+        "u16": Pattern("d:v from:a", ("vpmovzxwd %=0, ymmword ptr %1", "vcvtdq2ps %+0, %+0")),
+    },
+    # a NaN becomes 0; numbers beyond 32 bits become the largest
+    "store": {
+        "u8": Pattern(
+            "to:a x:v ~t:v",
+            ("vmaxps %=2, %1, %#00000000", "vcvtps2dq %+2, %+2", "vpmovusdb xmmword ptr %0, %2"),
+        ),
+        "u16": Pattern(
+            "to:a x:v ~t:v",
+            ("vmaxps %=2, %1, %#00000000", "vcvtps2dq %+2, %+2", "vpmovusdw ymmword ptr %0, %2"),
+        ),
+    },
+}
+_PACKED = ("vcvtps2dq %+2, %+2", "vextracti128 %=3:x, %2, 1", "vpackusdw %+2:x, %+2:x, %3:x")
+_AVX2 = {
+    "load": {
+        "u8": Pattern("d:v from:a", ("vpmovzxbd %=0, qword ptr %1", "vcvtdq2ps %+0, %+0")),
+        "u16": Pattern("d:v from:a", ("vpmovzxwd %=0, xmmword ptr %1", "vcvtdq2ps %+0, %+0")),
+    },
+    "store": {
+        "u8": Pattern(
+            "to:a x:v ~t:v ~u:v",
+            ("vmaxps %=2, %1, %#00000000", "vminps %+2, %+2, %#437f0000", *_PACKED,
+             "vpackuswb %+2:x, %+2:x, %+2:x", "vmovq qword ptr %0, %2:x"),
+        ),
+        "u16": Pattern(
+            "to:a x:v ~t:v ~u:v",
+            ("vmaxps %=2, %1, %#00000000", "vminps %+2, %+2, %#477fff00", *_PACKED,
+             "vmovdqu xmmword ptr %0, %2:x"),
+        ),
+    },
+}  # fmt: skip
+_TABLES = {"avx512": _AVX512, "avx2": _AVX2}
+# any lanes of two vectors; lanes of one
+_PICK = Pattern("d:v index:v|m a:v b:v", ("vmovaps %=0, %1", "vpermi2ps %+0, %2, %3"))
+_PERMUTE = Pattern("d:v index:m a:v", ("vmovaps %=0, %1", "vpermps %+0, %+0, %2"))
+
+
+_FIELDS = ("source", "target", "matrix", "tiles", "source_step", "target_step")
+
+
+class ColourArguments(ctypes.Structure):
+    """Argument of a colour kernel: `void colours(const ColourArguments *)`.
+
+    Addresses of the first pixels and of the matrix (f32, N rows of K factors and the constant); `tiles` of
+    `Colours.pixels`, at least 1; the steps are bytes from plane to plane.
+    """
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in _FIELDS)
+
+
+@frozen
+class Colours:
+    """What a colour kernel is made for: channels before and after, the types of their elements, whether they
+    stand in planes, whether a matrix lies between (without one, channels and results are as many), whether
+    f32 results pass the caches: then the target starts at a multiple of a vector's bytes; whether all sums
+    are known to be smaller than 2 ** 31."""
+
+    channels: int
+    results: int
+    source: str
+    target: str
+    source_planes: bool = False
+    target_planes: bool = False
+    matrix: bool = True
+    stream: bool = False
+    bounded: bool = False
+
+    def tiles_at_once(self, machine: VectorMachine) -> int:
+        """Vectors of pixels that a round of the kernel takes: two from bytes to bytes with AVX-512."""
+        planes = self.source_planes or self.target_planes
+        return 2 if self.source == self.target == "u8" and not planes and machine.name == "avx512" else 1
+
+    def pixels(self, machine: VectorMachine) -> int:
+        """Pixels of one round of the kernel, a tile."""
+        return self.tiles_at_once(machine) * machine.lanes
+
+
+@lru_cache(maxsize=64)
+def colour_kernel(colours: Colours, machine: VectorMachine) -> Listing:
+    """The kernel, see ColourArguments. UnsupportedError for machines without one."""
+    if machine.name not in _TABLES:
+        raise UnsupportedError(
+            f"no colour kernels for machine {machine.name!r}", expected=" or ".join(_TABLES)
+        )
+    steps = ColourSteps(colours, machine)
+    write_product(steps)
+    return steps.b.finish()
+
+
+class ColourSteps:
+    """The steps, emitted into a Builder. One block is the whole contraction, so that nothing follows it."""
+
+    schedule = Schedule(1, 1, load=(0, 0), stage=(0, 0))
+
+    def __init__(self, colours: Colours, machine: VectorMachine) -> None:
+        self.colours, self.machine, self.table = colours, machine, _TABLES[machine.name]
+        self.b = Builder(machine, name="rw_colours", arguments=("args",))
+        self.loaded: list[Variable] = []
+        self.bytes: list[Variable] = []
+        self.wide = machine.name == "avx512"
+        self.held: dict[tuple[int, ...], Variable] = {}
+        self.factors: list[Variable] = []
+
+    def enter(self) -> None:
+        """Where the pixels are; the head of the loop over tiles."""
+        b = self.b
+        colours = self.colours
+        self.matrix, self.tiles = b.general("matrix"), b.general("tiles")
+        for variable, name in ((self.matrix, "matrix"), (self.tiles, "tiles")):
+            b.emit("mov", variable, self._field(name))
+        self.sources = self._pointers("source", colours.channels if colours.source_planes else 1)
+        self.targets = self._pointers("target", colours.results if colours.target_planes else 1)
+        tiles = colours.tiles_at_once(self.machine)
+        self.reader = ByteReader(b, colours.channels, tiles) if self._bytes_in else None
+        self.writer = (
+            ByteWriter(b, colours.results, tiles, bounded=colours.bounded) if self._bytes_out else None
+        )
+        if self.wide:
+            self._hold()
+            self._hold_matrix()
+        b.emit("align", 32)
+        b.label("tile")
+
+    @property
+    def _bytes_in(self) -> bool:
+        return self.colours.source == "u8" and not self.colours.source_planes
+
+    @property
+    def _bytes_out(self) -> bool:
+        return self.colours.target == "u8" and not self.colours.target_planes
+
+    def _field(self, name: str) -> Memory:
+        return self.b.at("args", getattr(ColourArguments, name).offset)
+
+    def _pointers(self, name: str, count: int) -> list[Variable]:
+        """Addresses of the first pixel, in each plane."""
+        found = []
+        for i in range(count):
+            pointer = self.b.general(f"{name}{i}")
+            if i:
+                self.b.emit("mov", pointer, found[-1])
+                self.b.emit("add", pointer, self._field(f"{name}_step"))
+            else:
+                self.b.emit("mov", pointer, self._field(name))
+            found.append(pointer)
+        return found
+
+    def _hold(self) -> None:
+        """What picks are told, in registers as far as these go: loading it takes longer than the pick."""
+        lanes, told = self.machine.lanes, dict[tuple[int, ...], None]()
+        colours = self.colours
+        for count, other_way, orders in (
+            (colours.channels, colours.source_planes or self._bytes_in, self._plane_orders()),
+            (colours.results, colours.target_planes or self._bytes_out, self._result_orders()),
+        ):
+            if count > 1 and not other_way:
+                told |= dict.fromkeys(index for order in orders for index in _picks(order, count, lanes))
+        for index in list(told)[:_MOST_HELD]:
+            self.held[index] = self.b.vector("told")
+            self.b.emit("load", self.held[index], self._index(index))
+
+    def _hold_matrix(self) -> None:
+        """The matrix's elements, repeated, where there are registers for all."""
+        count = self.colours.results * (self.colours.channels + 1)
+        if self.colours.matrix and count + len(self.held) <= _MOST_HELD:
+            self.factors = self.b.vectors("factor", count)
+            for i, factor in enumerate(self.factors):
+                self.b.emit("broadcast", factor, self.b.at(self.matrix, 4 * i))
+
+    def _plane_orders(self) -> list[np.ndarray]:
+        """Where each channel's elements are in interleaved vectors."""
+        count, lanes = self.colours.channels, np.arange(self.machine.lanes)
+        return [lanes * count + k for k in range(count)]
+
+    def _result_orders(self) -> list[np.ndarray]:
+        """Where the elements of each interleaved vector are in vectors of one result."""
+        count, lanes = self.colours.results, self.machine.lanes
+        elements = np.arange(count * lanes).reshape(count, lanes)
+        return list(elements % count * lanes + elements // count)
+
+    def load(self, operand: str, buffer: int | None) -> None:
+        """A tile's pixels, of which there is one block; the matrix is in cache and stays there."""
+        if operand == "B" or buffer is not None:
+            return
+        if self.reader is not None:
+            self.bytes = self.reader.load(self.sources[0])
+            return
+        size = self._bytes(self.colours.source)
+        self.loaded = self.b.vectors("interleaved", self.colours.channels)
+        for i, vector in enumerate(self.loaded):
+            planes = self.colours.source_planes
+            place = self.b.at(self.sources[i]) if planes else self.b.at(self.sources[0], i * size)
+            self._move("load", self.colours.source, vector, place)
+
+    def stage(self, operand: str, buffer: int) -> None:
+        """One vector per channel of what was loaded, and of bytes when their tile is multiplied."""
+        if operand == "A" and self.reader is None:
+            self.planes = self.loaded
+            if not self.colours.source_planes:
+                self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
+
+    def publish(self) -> None:
+        """There is nobody else."""
+
+    def open_loop(self) -> None:
+        """There is one block."""
+
+    def next_block(self, buffer: int) -> None:
+        """There is none."""
+
+    def multiply(self, buffer: int, piece: int) -> None:
+        """All results of the tile."""
+        if self.reader is None:
+            self.sums = [self._multiplied(self.planes)]
+        else:
+            self.sums = [self._multiplied(self.reader.planes(loaded)) for loaded in self.bytes]
+
+    def _multiplied(self, planes: list[Variable]) -> list[Variable]:
+        """The results of a vector of pixels."""
+        b, count = self.b, self.colours.channels
+        if not self.colours.matrix:
+            return planes
+        sums = b.vectors("sum", self.colours.results)
+        for n, value in enumerate(sums):
+            row = n * (count + 1)
+            if self.factors:
+                b.emit("move", value, self.factors[row + count])
+            else:
+                b.emit("broadcast", value, b.at(self.matrix, 4 * (row + count)))
+            for k, plane in enumerate(planes):
+                place = b.at(self.matrix, 4 * (row + k), repeat=True)
+                b.emit("fma", value, plane, self.factors[row + k] if self.factors else place)
+        return sums
+
+    def leave_if_done(self) -> None:
+        """One block is all."""
+
+    def close_loop(self) -> None:
+        """There was none."""
+
+    def store(self) -> None:
+        """Interleaved results, and on to the next tile."""
+        b, colours = self.b, self.colours
+        loaded, size = self._bytes(colours.source), self._bytes(colours.target)
+        (sums, *_) = self.sums
+        if self.writer is not None:
+            self.writer.store(self.targets[0], self.sums)
+        for i, order in enumerate(self._result_orders() if self.writer is None else ()):
+            if colours.target_planes:
+                self._move("store", colours.target, sums[i], b.at(self.targets[i]))
+            else:
+                place = b.at(self.targets[0], i * size)
+                self._move("store", colours.target, self._take(sums, order), place)
+        for pointer in self.sources:
+            b.emit("add", pointer, loaded if colours.source_planes else colours.channels * loaded)
+        for pointer in self.targets:
+            b.emit("add", pointer, size if colours.target_planes else colours.results * size)
+        b.emit("dec", self.tiles)
+        b.emit("jump_nonzero", "tile")
+        if colours.stream:
+            b.emit("fence_stores")
+        b.emit("return")
+
+    def _bytes(self, dtype: str) -> int:
+        """Bytes of a channel of a tile in memory."""
+        return self.colours.pixels(self.machine) * ELEMENT_BYTES[dtype]
+
+    def _move(self, which: str, dtype: str, vector: Variable, place: Memory) -> None:
+        operands = (vector, place) if which == "load" else (place, vector)
+        pattern = self.table[which].get(dtype)
+        if pattern is None:
+            self.b.emit("store_stream" if which == "store" and self.colours.stream else which, *operands)
+        else:
+            self.b.emit_template(pattern, *operands)
+
+    def _take(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """A vector of the elements `order`, counted through all sources."""
+        if len(sources) == 1:
+            return sources[0]
+        return self._pick(sources, order) if self.wide else self._blend(sources, order)
+
+    def _pick(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """Of the first two vectors, then of what was taken and the next one."""
+        taken = sources[0]
+        for source, index in zip(sources[1:], _picks(order, len(sources), self.machine.lanes), strict=True):
+            former, taken = taken, self.b.vector("moved")
+            self.b.emit_template(_PICK, taken, self.held.get(index) or self._index(index), former, source)
+        return taken
+
+    def _blend(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """Of every vector for itself, put together lane by lane."""
+        b, lanes = self.b, self.machine.lanes
+        place = self._index(order % lanes)
+        taken = b.vector("moved")
+        b.emit_template(_PERMUTE, taken, place, sources[0])
+        for i, source in enumerate(sources[1:], 1):
+            former, moved, taken = taken, b.vector("moved"), b.vector("both")
+            b.emit_template(_PERMUTE, moved, place, source)
+            b.emit(
+                "blend", taken, former, moved, sum(1 << int(at) for at in np.flatnonzero(order // lanes == i))
+            )
+        return taken
+
+    def _index(self, order: Sequence[int] | np.ndarray) -> Memory:
+        return self.b.data(np.asarray(order, np.uint32).tobytes())
+
+
+def _picks(order: np.ndarray, count: int, lanes: int) -> list[tuple[int, ...]]:
+    """What each pick of `ColourSteps._pick` is told: its lanes, then those of the next."""
+    found = [np.where(order < 2 * lanes, order, 0)]
+    for i in range(2, count):
+        found.append(np.where(order // lanes == i, lanes + order % lanes, np.arange(lanes)))
+    return [tuple(int(lane) for lane in index) for index in found]

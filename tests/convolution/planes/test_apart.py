@@ -1,0 +1,80 @@
+"""Products of transformed rows, one after the other: when, and that results are the same but for rounding."""
+
+import numpy as np
+import pytest
+
+from regweave.convolution import Conv2d
+from regweave.convolution.planes.choice import choose
+from regweave.kernels.convolution import conv_kernel
+from regweave.machines.x86 import AVX2, AVX512, supports
+from regweave.operators import activation, convolution_of
+
+ISAS = [machine.name for machine in (AVX512, AVX2) if supports(machine)]
+RANDOM = np.random.default_rng(11)
+
+
+def tile_of(image, weights, machine=AVX512, stride=1, **settings):
+    c = convolution_of(image, weights, strides=stride, padding=weights[2] // 2)
+    return choose(c, machine, **settings).tile
+
+
+def test_products_are_apart_where_that_spares_loads():
+    stem = tile_of((1, 3, 224, 224), (64, 3, 7, 7), stride=2)  # 3 filters x 9 products have 36 loads
+    assert stem.apart
+    assert stem.accumulators(max(stem.outputs), max(stem.vectors)) == 24
+    assert not tile_of((1, 16, 112, 112), (64, 16, 3, 3)).apart  # 5 x 6 products fill the registers
+    assert tile_of((1, 64, 112, 112), (64, 64, 3, 3)).apart
+    assert tile_of((1, 16, 112, 112), (64, 16, 3, 3), AVX2).apart  # where only 2 x 6 do
+    assert not tile_of((1, 3, 112, 112), (64, 3, 3, 3), AVX2).apart  # too few taps
+
+
+def test_what_goes_over_memory_or_is_scattered_stays_together():
+    shapes = (1, 64, 56, 56), (64, 64, 3, 3)
+    gelu = activation("gelu")
+    assert gelu is not None
+    assert not tile_of(*shapes, epilogue=(gelu,)).apart
+    assert not tile_of(*shapes, dense=False).apart
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(
+    ("image", "weights", "stride", "padding"),
+    [
+        ((2, 6, 41, 60), (17, 6, 7, 7), 2, 3),  # rows that two bands have
+        ((1, 64, 21, 43), (10, 64, 3, 3), 1, 1),  # pieces
+        ((1, 50, 14, 14), (31, 50, 3, 3), 1, (1, 0, 2, 1)),  # folded
+        ((1, 60, 7, 7), (40, 60, 3, 3), 1, 1),
+        ((1, 40, 18, 100), (9, 40, 5, 5), 1, 2),
+        ((1, 150, 9, 20), (5, 150, 4, 1), 1, 0),
+    ],
+)
+def test_results_are_those_of_float64(isa, image, weights, stride, padding):
+    x = RANDOM.standard_normal(image, dtype=np.float32)
+    w = RANDOM.standard_normal(weights, dtype=np.float32)
+    b = RANDOM.standard_normal(weights[0], dtype=np.float32)
+    settings = {"stride": stride, "padding": padding, "activation": "relu", "isa": isa}
+    y, again = (Conv2d(w, b, threads=threads, **settings)(x) for threads in (1, 3))
+    c = convolution_of(image, weights, strides=stride, padding=padding)
+    tile = choose(c, AVX512 if isa == "avx512" else AVX2).tile
+    assert tile.apart == (stride == 1 or isa == "avx512")  # 16 registers are few for rows two apart
+    bound = c.reference(np.abs(x), np.abs(w), np.abs(b)).max() * 3e-6
+    assert np.abs(y - np.maximum(c.reference(x, w, b), 0)).max() <= bound
+    assert np.array_equal(y, again)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_not_finite_stays_in_the_rows_that_read_it(isa, value):
+    x = RANDOM.standard_normal((1, 64, 30, 40), dtype=np.float32)
+    x[0, 60, 7, 39] = value
+    w = RANDOM.standard_normal((8, 64, 3, 3), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        results = [Conv2d(w, padding=1, form=form, isa=isa)(x) for form in ("transformed", "none")]
+    assert np.array_equal(*results, equal_nan=True)
+
+
+def test_registers_suffice_for_every_size_of_a_tile():
+    for machine, stride, rows in ((AVX512, 1, 5), (AVX512, 2, 7), (AVX2, 1, 2), (AVX2, 1, 5)):
+        tile = tile_of((1, 64, 60, 90), (30, 64, rows, 3), machine, stride=stride)
+        assert tile.apart
+        assert conv_kernel(tile, machine).registers
