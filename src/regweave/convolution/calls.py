@@ -22,7 +22,7 @@ from regweave.cascades.device import choose_machine
 from regweave.cascades.threads import thread_count
 from regweave.convolution.decision import ORDERS, decide, dense_strides, streams
 from regweave.convolution.halves import convolve_halves
-from regweave.convolution.planes.choice import FORMS, combines
+from regweave.convolution.planes.form import FORMS, combines
 from regweave.convolution.planes.strips import untransformed
 from regweave.convolution.portable import run_portable
 from regweave.errors import InputError, UnsupportedError, unknown_name

@@ -16,7 +16,8 @@ from math import prod
 from regweave.cascades.running import STREAM_BYTES
 from regweave.convolution.channels_last.banded import BandChoice, PlanesAsked, can_band, choose_bands
 from regweave.convolution.channels_last.choice import LastChoice, choose_last, choose_planar
-from regweave.convolution.planes.choice import Choice, choose
+from regweave.convolution.planes.choice import choose
+from regweave.convolution.planes.chosen import Choice
 from regweave.convolution.planes.strips import untransformed
 from regweave.machines.x86 import VectorMachine, lines_clash
 from regweave.operators import Axis, Convolution, Elementwise

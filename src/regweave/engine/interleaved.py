@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from regweave.convolution import Conv2d, DenseConvolution
-from regweave.convolution.planes.choice import transforms
+from regweave.convolution.planes.form import transforms
 from regweave.devices.onnxruntime import Place, Step
 from regweave.engine.preparing import Shape, convolution_step
 from regweave.operators import Axis, Convolution

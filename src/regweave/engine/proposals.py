@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regweave.cascades import Costs, estimate, host_costs, traffic
-from regweave.convolution.planes.choice import transforms
+from regweave.convolution.planes.form import transforms
 from regweave.engine.attribution import Names
 from regweave.engine.interleaved import worth_parting
 from regweave.graphs import Link, Model, Piece, find_candidates, find_convolutions, find_pieces

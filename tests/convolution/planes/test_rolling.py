@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import regweave
-from regweave.convolution.planes.choice import choose, scratch_bytes
+from regweave.convolution.planes.choice import choose
+from regweave.convolution.planes.chosen import scratch_bytes
 from regweave.convolution.planes.native import NativeConvolution
 from regweave.convolution.planes.strips import strip_limit
 from regweave.convolution.planes.tables import pack_weights

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from regweave import InputError
 from regweave.convolution import Conv2d
-from regweave.convolution.planes.choice import choose, filter_shares, scratch_bytes
+from regweave.convolution.planes.choice import choose
+from regweave.convolution.planes.chosen import filter_shares, scratch_bytes
 from regweave.convolution.planes.folds import Fold, fold, unfolded
 from regweave.convolution.planes.strips import STRIP_BYTES
 from regweave.machines.x86 import AVX2, AVX512, supports

@@ -15,7 +15,7 @@ import regweave
 from regweave import InputError, UnsupportedError
 from regweave.cli import main
 from regweave.convolution import ConvPlan, plan_conv
-from regweave.convolution.planes.choice import even_parts, part_sizes
+from regweave.convolution.parts import even_parts, part_sizes
 from regweave.convolution.plans.planner import candidates
 from regweave.machines.compute import (
     MACHINES,

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from regweave.convolution.planes.choice import Choice, choose, scratch_bytes
+from regweave.convolution.planes.choice import choose
+from regweave.convolution.planes.chosen import Choice, scratch_bytes
 from regweave.convolution.planes.strips import strip_limit
 from regweave.kernels.colours.kernel import MOST_CHANNELS
 from regweave.kernels.convolution import ConvTile

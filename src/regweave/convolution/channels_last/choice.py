@@ -4,7 +4,7 @@
     channels in lanes    depthwise kernels: rows x columns of one vector of channels
 
 Lanes that are filters need as many filters: up to 8 of them are done by AVX2's vectors, which are two for one
-on a processor that halves the wide ones (as `planes.choice` assumes).
+on a processor that halves the wide ones (as `planes.shapes` assumes).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from regweave.convolution.channels_last.shapes import (
     staged_shape,
 )
 from regweave.convolution.channels_last.windows import window
-from regweave.convolution.planes.choice import even_parts, transforms
+from regweave.convolution.parts import even_parts
+from regweave.convolution.planes.form import transforms
 from regweave.convolution.planes.strips import row_transform, untransformed
 from regweave.kernels.channels_last import DenseTile, DepthTile
 from regweave.kernels.channels_last.tiles import MOST_LINES, SPLITS

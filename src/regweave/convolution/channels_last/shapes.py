@@ -14,7 +14,7 @@ from itertools import product
 from math import gcd
 
 from regweave.convolution.channels_last.runs import Runs, runs_of
-from regweave.convolution.planes.choice import even_parts
+from regweave.convolution.parts import even_parts
 from regweave.convolution.planes.strips import row_transform
 from regweave.kernels.channels_last.tiles import MOST_SPANS
 from regweave.machines.x86 import VectorMachine

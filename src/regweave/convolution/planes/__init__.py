@@ -1,10 +1,12 @@
 """Convolutions of images of planes by this processor's own kernel (`kernels/convolution/`).
 
-choice       form, tile and bands, by a cost model; what it asks:
+choice       form, tile, strips and bands; what it asks:
+form         where rows are read from: the image, strips of rearranged rows, or of transformed ones
+shapes       tiles by what a tap of them takes; `pairing`: rows of results two at a time; `rolled`: bands
+             that are gone through from top to bottom
+small_maps   whether a small map lies in `folds`, several bands side by side
 strips       how large strips and bands are
-folds        small maps, several bands side by side
-rolled       bands that are gone through from top to bottom
-pairing      rows of results two at a time
+chosen       the outcome, the memory that it wants, the parts that it allows
 tables       what the kernel walks, made for a shape; packed weights
 native       all of it as machine code to be called
 """

@@ -16,7 +16,7 @@ import numpy as np
 
 from regweave.cascades.costs import host_costs
 from regweave.cascades.running import job_parts
-from regweave.convolution.planes.choice import Choice, filter_shares, most_parts, scratch_bytes
+from regweave.convolution.planes.chosen import Choice, filter_shares, most_parts, scratch_bytes
 from regweave.convolution.planes.folds import unfolded
 from regweave.convolution.planes.strips import lines_of, strip_lines
 from regweave.convolution.planes.tables import make_tables, tile_table

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from regweave.convolution.planes.choice import Choice, part_sizes
-from regweave.convolution.planes.strips import plane_elements, strip_limit
+from regweave.convolution.planes.chosen import Choice, band_bytes
+from regweave.convolution.planes.strips import block_sizes, strip_limit
 from regweave.kernels.common.epilogue import Epilogue
-from regweave.kernels.convolution import ConvTile, paired_bytes, rolling_bytes
+from regweave.kernels.convolution import ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
 
@@ -100,9 +100,7 @@ def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, thread
     strips = -(-vectors // _STRIP_VECTORS)
     while (strip := -(-vectors // strips) * lanes) > lanes and band_bytes(c, machine, strip, tile) > limit:
         strips += 1
-    widths = {min(strip, columns - at) for at in range(0, columns, strip)}
-    blocks = {size for width in widths for size, _ in part_sizes(-(-width // lanes), max(tile.vectors))}
-    tile = replace(tile, vectors=tuple(sorted(blocks, reverse=True)))
+    tile = replace(tile, vectors=block_sizes(c, machine, strip, max(tile.vectors)))
     rows, units = c.vertical.outputs, c.batch * c.groups * -(-columns // strip)
     bands = -(-2 * threads // units) if threads > 1 else 1
     if rows < bands * _LONG_BAND:
@@ -110,12 +108,3 @@ def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, thread
     step = 2 if tile.paired else 1
     band = -(-rows // (bands * step)) * step
     return Choice("none", tile, tile.outputs * (c.group_filters // tile.outputs[0]), strip, band)
-
-
-def band_bytes(c: Convolution, machine: VectorMachine, columns: int, tile: ConvTile) -> int:
-    """Bytes of memory for a strip of that many columns."""
-    results = 4 * -(-columns // machine.lanes) * machine.lanes
-    row = 4 * plane_elements(c, machine, "none", columns)
-    if tile.paired:
-        return paired_bytes(row)
-    return rolling_bytes(tile, row, results, machine.vector_bytes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from regweave.convolution.forms import plane_shifts
+from regweave.convolution.parts import part_sizes
 from regweave.kernels.convolution import Transform, transform
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
@@ -131,6 +132,12 @@ def strip_widths(c: Convolution, columns: int) -> set[int]:
     """Columns of the strips that there are if each but the last one has `columns`."""
     whole, rest = divmod(c.horizontal.outputs, columns)
     return {width for width, count in ((columns, whole), (rest, rest)) if count}
+
+
+def block_sizes(c: Convolution, machine: VectorMachine, columns: int, most: int) -> tuple[int, ...]:
+    """Vectors of the blocks that occur, largest first, where strips of `columns` are cut into even ones."""
+    vectors = (-(-width // machine.lanes) for width in strip_widths(c, columns))
+    return tuple(sorted({size for count in vectors for size, _ in part_sizes(count, most)}, reverse=True))
 
 
 def most_rows_of(c: Convolution, machine: VectorMachine, form: str) -> int:

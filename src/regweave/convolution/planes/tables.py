@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from regweave.convolution.forms import plane_of, plane_shifts
-from regweave.convolution.planes.choice import Choice
+from regweave.convolution.planes.chosen import Choice
 from regweave.convolution.planes.folds import Fold, Pieces, image_pieces, result_pieces, unfolded
 from regweave.convolution.planes.strips import lines_of, plane_elements, row_form, strip_lines
 from regweave.convolution.separable import factors

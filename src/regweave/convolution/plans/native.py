@@ -17,7 +17,8 @@ from regweave.convolution.channels_last.choice import LastChoice, moved_cycles
 from regweave.convolution.channels_last.planning import last_plan
 from regweave.convolution.channels_last.relayed import band_parts
 from regweave.convolution.decision import decide, dense_strides, streams
-from regweave.convolution.planes.choice import FORMS, Choice, most_parts, scratch_bytes
+from regweave.convolution.planes.chosen import Choice, most_parts, scratch_bytes
+from regweave.convolution.planes.form import FORMS
 from regweave.convolution.planes.strips import strip_limit
 from regweave.convolution.plans.plan import Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError

@@ -16,7 +16,7 @@ from math import prod
 
 from regweave.convolution.decision import ORDERS
 from regweave.convolution.forms import FORMS, plane_of
-from regweave.convolution.planes.choice import FORMS as NATIVE_FORMS
+from regweave.convolution.planes.form import FORMS as NATIVE_FORMS
 from regweave.convolution.plans.costs import border_share, predicted, useful_share
 from regweave.convolution.plans.plan import ELEMENT_BYTES, Alternative, ConvPlan, Registers
 from regweave.errors import InputError, UnsupportedError, unknown_name
