@@ -59,7 +59,8 @@ def run(machine, x, weights, bias, epilogue, parts, **settings):
         ((3, 3), {"padding": (1, 1, 1, 1)}), ((3, 3), {"padding": (1, 1, 1, 1), "strides": (2, 2)}),
         ((5, 5), {"padding": (2, 2, 2, 2)}), ((3, 5), {"padding": (1, 2, 0, 2), "strides": (2, 1)}),
         ((2, 2), {"padding": (0, 0, 1, 1)}), ((1, 3), {}),
-        ((3, 3), {"padding": (0, 0, 1, 1), "strides": (2, 3)}),
+        ((3, 3), {"padding": (0, 0, 1, 1), "strides": (2, 3)}), ((7, 7), {"padding": (3, 3, 3, 3)}),
+        ((7, 7), {"padding": (3, 3, 3, 3), "strides": (2, 2)}), ((2, 8), {"padding": (1, 3, 0, 3)}),
     ],
 )  # fmt: skip
 def test_every_width_of_row(machine, kernel, settings):
@@ -90,10 +91,12 @@ def test_what_has_no_tiles():
             convolution_of((1, channels, 9, 50), weights, groups=groups, **settings), machine
         )
 
-    assert tiles((4, 1, 7, 7), padding=(3, 3, 3, 3)).pixels == 10
+    for machine, held in ((AVX512, 7), (AVX2, 5)):
+        found = tiles((4, 1, 7, 7), machine, padding=(3, 3, 3, 3))
+        assert (found.pixels, found.held) == (10, held)
     for weights, more in (
         ((4, 1, 3, 3), {"dilations": (2, 1)}), ((4, 2, 3, 3), {"groups": 2}), ((8, 1, 3, 3), {}),
-        ((4, 1, 3, 3), {"padding": (3, 1, 0, 1)}), ((4, 1, 7, 7), {"padding": (3, 3, 3, 3), "machine": AVX2}),
+        ((4, 1, 3, 3), {"padding": (3, 1, 0, 1)}), ((4, 1, 9, 9), {"padding": (4, 4, 4, 4), "machine": AVX2}),
     ):  # fmt: skip
         with pytest.raises(UnsupportedError):
             tiles(weights, **more)

@@ -11,6 +11,10 @@ is fetched: 7 x 7 on 96 channels of 160 x 160 takes 2.1 instead of 2.4 ms (2.0 a
 are the results two rows below, which nothing else brings from memory: 3 x 3 on 192 channels of 40 x 40 takes
 0.07 instead of 0.11 ms.
 
+Where a kernel's row of weights would leave fewer registers than keep both multipliers busy, a tile meets some
+columns of it after the others: with 16 registers, 10 results meet 3, then 4 columns of 7 x 7. So the image's
+vectors are read twice, in all 32 loads for 70 products.
+
 Padded channels have weights and a bias of zero.
 """
 
@@ -34,8 +38,17 @@ from regweave.values import frozen
 _MOST_PIXELS = 14
 """Of a tile; more of them read hardly fewer vectors for each."""
 
+_LEAST_PIXELS = 8
+"""Of a tile where rows are long enough: as many sums as two multipliers of four cycles have at work."""
+
 _WORKING = 3
 """Registers beside a tile's sums and a row of weights."""
+
+_LEAST_HELD = 2
+"""Weights of a row of the kernel that a tile keeps, where not all of them fit beside enough sums."""
+
+_LINE = 64
+"""Bytes that come together from memory."""
 
 
 class DepthwiseArguments(ctypes.Structure):
@@ -55,7 +68,7 @@ class DepthwiseArguments(ctypes.Structure):
 @frozen
 class DepthwiseTiles:
     """How rows of results are cut: tiles of `pixels`; the first and the last (or, if `single`, the only one)
-    have `left` and `right` taps outside the image."""
+    have `left` and `right` taps outside the image. At most `held` columns of the kernel are met at a time."""
 
     kernel: tuple[int, int]
     strides: tuple[int, int]
@@ -64,6 +77,7 @@ class DepthwiseTiles:
     right: int
     pixels: int
     single: bool
+    held: int
 
 
 def depthwise_tiles(c: Convolution, machine: VectorMachine) -> DepthwiseTiles:
@@ -73,7 +87,9 @@ def depthwise_tiles(c: Convolution, machine: VectorMachine) -> DepthwiseTiles:
         raise UnsupportedError("no convolution of single channels without dilation", where="depthwise_tiles")
     if max(down.before, down.after) >= down.kernel:
         raise UnsupportedError("rows of results without a row of the image", where="depthwise_tiles")
-    most = min(_MOST_PIXELS, len(machine.register_class("vector").registers) - along.kernel - _WORKING)
+    registers = len(machine.register_class("vector").registers)
+    room = registers - along.kernel - _WORKING
+    most = min(_MOST_PIXELS, room if room >= _LEAST_PIXELS else registers - _LEAST_HELD - _WORKING)
     edges = max(1, -(-along.before // along.stride) + -(-along.after // along.stride))
     if 2 * edges > most + 1:
         raise UnsupportedError("rows too short for two tiles, too long for one", where="depthwise_tiles")
@@ -82,7 +98,8 @@ def depthwise_tiles(c: Convolution, machine: VectorMachine) -> DepthwiseTiles:
     fits = [pixels for pixels in range(edges, most + 1) if 2 * pixels <= count]
     pixels = count if single else min(fits, key=lambda p: -(-count // p) * (2 * p + 1))
     kernel, strides = (down.kernel, along.kernel), (down.stride, along.stride)
-    return DepthwiseTiles(kernel, strides, down.before, along.before, right, pixels, single)
+    held = min(along.kernel, registers - pixels - 1)
+    return DepthwiseTiles(kernel, strides, down.before, along.before, right, pixels, single, held)
 
 
 def inner_tiles(tiles: DepthwiseTiles, columns: int) -> tuple[int, int]:
@@ -246,25 +263,12 @@ class _Depthwise:
         b.emit("imul", line, line, self.size)
         top = b.fresh_label("taps")
         b.label(top)
-        weights = b.vectors("weight", width)
-        for column, weight in enumerate(weights):
-            b.emit("load", weight, b.at(taps, column * self.size))
         begin = tiles.left if left else 0
-        end = (tiles.pixels - 1) * step + width - (tiles.right if right else 0)
-        for column in range(begin, end):
-            meets = [
-                (total, weights[column - pixel * step])
-                for pixel, total in enumerate(sums)
-                if 0 <= column - pixel * step < width
-            ]
-            where: Memory | Variable = b.at(read, (column - begin) * self.size)
-            if len(meets) > 1:
-                value = b.vector("value")
-                b.emit("load", value, where)
-                where = value
-            for total, weight in meets:
-                b.emit("fma", total, weight, where)
-            b.emit("prefetch", b.at(read, (column - begin) * self.size, index=line))
+        columns = range(begin, (tiles.pixels - 1) * step + width - (tiles.right if right else 0))
+        groups = -(-width // tiles.held)
+        for group in range(groups):
+            held = range(group * width // groups, (group + 1) * width // groups)
+            self._products(sums, columns, held, read, taps, line if group == 0 else None)
         b.emit("add", read, line)
         b.emit("add", taps, width * self.size)
         b.emit("dec", rows)
@@ -276,6 +280,38 @@ class _Depthwise:
             value = activate_all(BuilderMath(b, shared=0), self.epilogue, total, _no_operand)
             assert isinstance(value, Variable), "an epilogue ends in a register"
             b.emit("store", b.at(self.to, pixel * self.size), value)
+
+    def _products(
+        self,
+        sums: list[Variable],
+        columns: range,
+        held: range,
+        read: Variable,
+        taps: Variable,
+        line: Variable | None,
+    ) -> None:
+        """What the columns of an image's row add to the sums by the `held` columns of the kernel. The row
+        below, `line` bytes on, is fetched meanwhile."""
+        b, step = self.b, self.tiles.strides[1]
+        weights = dict(zip(held, b.vectors("weight", len(held)), strict=True))
+        for tap, weight in weights.items():
+            b.emit("load", weight, b.at(taps, tap * self.size))
+        for column in columns:
+            meets = [
+                (total, weights[column - pixel * step])
+                for pixel, total in enumerate(sums)
+                if column - pixel * step in held
+            ]
+            place = (column - columns.start) * self.size
+            where: Memory | Variable = b.at(read, place)
+            if len(meets) > 1:
+                value = b.vector("value")
+                b.emit("load", value, where)
+                where = value
+            for total, weight in meets:
+                b.emit("fma", total, weight, where)
+            if line is not None and place % _LINE == 0:
+                b.emit("prefetch", b.at(read, place, index=line))
 
 
 def _no_operand(index: int) -> Variable:
