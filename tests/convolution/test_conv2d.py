@@ -310,7 +310,7 @@ def test_huge_images_and_kernels_take_little_memory(shape, weights):
     random, corner = np.random.default_rng(0), (shape[2] - 1, shape[3] - 1)
     places = [(0, 0), corner, *zip(*(random.integers(0, size, 60) for size in shape[2:]), strict=True)]
     patches(layer, x, w, y, places)
-    for native, _ in layer._native.values():
+    for native, _ in layer._code.kept.values():
         assert native.parts * native.template(np.zeros(1)).scratch_bytes <= 0.02 * x.nbytes
 
 

@@ -1,9 +1,11 @@
 """Convolutions of images of any size: on the image itself or on rows rearranged for the kernel's width.
 
-`calls` is what people call: `Conv2d` and `conv2d`. On this processor the `decision` says which kernel runs;
-`planes` and `channels_last` have what belongs to each: its choice of tile, strips and bands, tables, weights.
-Both take memory from a `pool`. Images of `halves` and `separable` kernels are done by way of others, and
-where there is no machine code NumPy does it all (`portable`). `forms` are the ways to rearrange rows.
+`calls` is what people call: `Conv2d` and `conv2d`; its `results` lie where loads need not wait for stores. On
+this processor `preparing` makes code, tables and weights for a shape: the `decision` says which kernel runs,
+`planes` and `channels_last` have what belongs to each, its choice of tile, strips and bands, and its tables.
+Both cut into even `parts` and take memory from a `pool`. Images of `halves` and `separable` kernels are done
+by way of others, and where there is no machine code NumPy does it all (`portable`). `forms` are the ways to
+rearrange rows.
 
 For other devices `plans` is what is decided, `lanes` the kernels and their texts.
 """
