@@ -1,4 +1,4 @@
-"""8-bit images filtered in whole numbers: every pixel as exact arithmetic has it, on every machine."""
+"""8-bit and 16-bit images in whole numbers: every pixel as exact arithmetic has it, on every machine."""
 
 import mmap
 
@@ -18,10 +18,10 @@ from regweave.kernels.photographs import (
     MeanArguments,
     MeanFilter,
     PhotographArguments,
+    band_rows,
     least_length,
     mean_filter_kernel,
     photograph_kernel,
-    spare_registers,
 )
 from regweave.machines.x86 import AVX2, AVX512, supports
 
@@ -37,6 +37,7 @@ NAMES = (
     "box3",
     "box9",
     "box11",
+    "box31",
 )
 pytestmark = pytest.mark.skipif(not MACHINES, reason="this processor has no native kernels")
 
@@ -49,6 +50,9 @@ def machine(request, monkeypatch):
 
 def exact(image, chosen, border):
     """In f64, where all of these numbers are exact but means, which are far from ties."""
+    kernels = chosen.kernels.astype(np.float64)
+    mean = 1 / kernels[0].size
+    kernels[kernels == np.float32(mean)] = mean
     _, high, wide = chosen.kernels.shape
     height, width, _ = image.shape
     rows = np.arange(-(high // 2), height + high - 1 - high // 2)
@@ -58,42 +62,43 @@ def exact(image, chosen, border):
         around[(rows < 0) | (rows >= height)] = 0
         around[:, (columns < 0) | (columns >= width)] = 0
     windows = np.lib.stride_tricks.sliding_window_view(around, (high, wide), axis=(0, 1))
-    found = np.einsum("yxchw,nhw->nyxc", windows, chosen.kernels.astype(np.float64))
+    found = np.einsum("yxchw,nhw->nyxc", windows, kernels)
     values = np.sqrt((found**2).sum(axis=0)) if len(found) > 1 else found[0]
-    return np.clip(np.rint(np.abs(values) if chosen.magnitude else values), 0, 255).astype(np.uint8)
+    most = np.iinfo(image.dtype).max
+    return np.clip(np.rint(np.abs(values) if chosen.magnitude else values), 0, most).astype(image.dtype)
 
 
 def filtered(image, chosen, border="edge", threads=1):
     """By the kernel of bytes, and by no other."""
-    form = whole_numbers(chosen, image.shape[2])
+    form = whole_numbers(chosen, image.shape[2], deep=image.dtype == np.uint16)
     assert form is not None
-    out = np.full(image.shape, 77, np.uint8)
+    out = np.full(image.shape, 77, image.dtype)
     assert filter_bytes(image, form, border, threads, out, None)
     return out
 
 
-def images(seed, shape):
+def images(seed, shape, kind=np.uint8):
     """Noise, and black and white, where responses are largest and ties many."""
     rng = np.random.default_rng(seed)
-    yield rng.integers(0, 256, shape, dtype=np.uint8)
-    yield rng.integers(0, 2, shape, dtype=np.uint8) * 255
+    most = np.iinfo(kind).max
+    yield rng.integers(0, most, shape, dtype=kind, endpoint=True)
+    yield rng.integers(0, 2, shape, dtype=kind) * kind(most)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_filters_by_name_are_exact(machine, name, channels):
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_filters_by_name_are_exact(machine, name, channels, kind):
     chosen = image_filter(name)
-    if spare_registers(whole_numbers(chosen, channels), machine) < 0:
-        pytest.skip(f"{name} is left to f32 on {machine.name}")
     for border, height, width in zip(
         BORDERS * 2, (1, 5, BAND, 40, 33, 16), (257, 300, 201, 193, 199, 320), strict=True
     ):
-        for image in images(height, (height, width, channels)):
+        for image in images(height, (height, width, channels), kind):
             got = filtered(image, chosen, border, threads=1 + height % 2)
             np.testing.assert_array_equal(got, exact(image, chosen, border))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[:-1])
 def test_narrow_images_and_f32_agree(machine, name):
     chosen = image_filter(name)
     for width in (1, 2, 3, 17, 64, 70):
@@ -156,6 +161,31 @@ def test_rows_anywhere(machine):
     assert not out.any()
 
 
+@pytest.mark.parametrize("name", ["gaussian3", "gaussian7", "box31"])
+def test_strides(machine, name, monkeypatch):
+    monkeypatch.setattr("regweave.images.bytewise._WHOLE", 1)  # a few bands at a time
+    chosen = image_filter(name)
+    for kind, channels, height, width, stride in (
+        (np.uint8, 3, 203, 150, 2),
+        (np.uint16, 1, 130, 300, 3),
+        (np.uint8, 1, 5, 260, 4),
+        (np.uint8, 4, 65, 90, 70),
+    ):
+        for image in images(height, (height, width, channels), kind):
+            form = whole_numbers(chosen, channels, deep=kind == np.uint16)
+            for border in BORDERS:
+                wanted, seen = exact(image, chosen, border)[::stride, ::stride], []
+                out = np.full(wanted.shape, 77, kind)
+                assert filter_bytes(
+                    image, form, border, 1, out, lambda *n, to=seen: to.append(n), stride=stride
+                )
+                np.testing.assert_array_equal(out, wanted)
+                np.testing.assert_array_equal(
+                    filter_image(image, chosen, stride=stride, border=border), wanted
+                )
+                assert seen[-1] == (len(out), len(out))
+
+
 @given(
     st.integers(1, 5),
     st.integers(1, 7),
@@ -164,10 +194,11 @@ def test_rows_anywhere(machine):
     st.integers(1, 40),
     st.integers(1, 5),
     st.sampled_from(BORDERS),
+    st.sampled_from((np.uint8, np.uint16)),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_kernels_from_files_are_exact(high, wide, count, shift, most, channels, border, seed):
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_kernels_from_files_are_exact(high, wide, count, shift, most, channels, border, kind, seed):
     rng = np.random.default_rng(seed)
     kernels = rng.integers(-most, most + 1, (count, high, wide))
     if seed % 3 == 0:
@@ -176,21 +207,24 @@ def test_kernels_from_files_are_exact(high, wide, count, shift, most, channels, 
         "mine", (kernels / 2.0**shift).astype(np.float32), magnitude=count > 1 or seed % 2 > 0
     )
     shape = (int(rng.integers(1, 40)), int(rng.integers(1, 260)), channels)
-    for image in images(seed, shape):
-        np.testing.assert_array_equal(
-            filter_image(image, chosen, border=border), exact(image, chosen, border)
-        )
+    whole = whole_numbers(chosen, channels, deep=kind == np.uint16)
+    for image in images(seed, shape, kind):
+        got, wanted = filter_image(image, chosen, border=border), exact(image, chosen, border)
+        if whole is None:  # in f32
+            np.testing.assert_allclose(got.astype(int), wanted, atol=1)
+        else:
+            np.testing.assert_array_equal(got, wanted)
 
 
-def test_every_filter_with_registers_to_spare_has_a_kernel():
+def test_every_filter_in_whole_numbers_has_a_kernel():
     rng = np.random.default_rng(8)
     made = 0
-    for _ in range(50):
+    for n in range(40):
         high, wide, count = rng.integers(1, 10), rng.integers(1, 16), rng.integers(1, 3)
         weights = rng.integers(-1, 2, (count, high, wide)) / 2 ** int(rng.integers(0, 6))
-        form = whole_numbers(ImageFilter("mine", weights.astype(np.float32), count > 1), 3)
+        form = whole_numbers(ImageFilter("mine", weights.astype(np.float32), count > 1), 3, deep=n % 2 > 0)
         for machine in (AVX512, AVX2):
-            if form is not None and spare_registers(form, machine) >= 0:
+            if form is not None and band_rows(form, machine):
                 made += 1
                 assert photograph_kernel(form, machine).name == "rw_photograph"
     assert made > 20

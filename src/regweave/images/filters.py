@@ -3,8 +3,8 @@
     >>> soft = filter_image(photo, image_filter("gaussian5"))
     >>> edges = filter_image(photo, image_filter("sobel"), stride=2)
 
-Bytes are filtered as they lie in memory where whole numbers do it (`bytewise`, `means`); all else goes band
-by band through `Conv2d`. A band is some rows of the image with what its kernels reach above and below, as
+Images of 8 and 16 bits are filtered as they lie in memory where whole numbers do it (`bytewise`, `means`); all
+else goes band by band through `Conv2d`. A band is some rows of the image with what its kernels reach above and below, as
 f32, one plane per channel; so an image that is mapped from a file needs memory for a band only. Kernels are
 not flipped (as in OpenCV's filter2D); the middle of a kernel of even size is the element right and below.
 Channels are filtered apart.
@@ -23,7 +23,7 @@ from regweave.cascades import thread_count
 from regweave.errors import InputError, nearest_names, unknown_name
 from regweave.files import path_of
 from regweave.images.beyond import BORDERS, inside
-from regweave.images.bytewise import filter_bytes
+from regweave.images.bytewise import filter_bytes, stays_in_registers
 from regweave.images.finishing import Progress, check_progress
 from regweave.images.means import filter_means
 from regweave.images.operations import read_matrix
@@ -187,12 +187,8 @@ def filter_image(
         check_out(out, shape, image.dtype, image)
     count, high, wide = chosen.kernels.shape
     workers = thread_count(threads)
-    if image.dtype == np.uint8 and stride == 1:
-        whole = whole_numbers(chosen, channels)
-        if whole is not None and filter_bytes(image, whole, border, workers, out, progress):
-            return out
-        if filter_means(image, chosen.kernels, border, workers, out, progress):
-            return out
+    if image.dtype != np.float32 and _in_whole_numbers(image, chosen, stride, border, workers, out, progress):
+        return out
     from regweave.images.conversion import to_image
 
     layer = _layer(chosen.kernels, stride, threads)
@@ -205,6 +201,29 @@ def filter_image(
         if progress is not None:
             progress(last, rows)
     return out
+
+
+def _in_whole_numbers(
+    image: np.ndarray,
+    chosen: ImageFilter,
+    stride: int,
+    border: str,
+    workers: int,
+    out: np.ndarray,
+    progress: Progress | None,
+) -> bool:
+    """Whether there is such a kernel, and the image is filtered."""
+    whole = whole_numbers(chosen, image.shape[2], deep=image.dtype == np.uint16)
+
+    def filtered() -> bool:
+        return whole is not None and filter_bytes(image, whole, border, workers, out, progress, stride=stride)
+
+    if whole is not None and stays_in_registers(whole) and filtered():
+        return True
+    means = image.dtype == np.uint8 and stride == 1
+    if means and filter_means(image, chosen.kernels, border, workers, out, progress):
+        return True
+    return filtered()
 
 
 def _layer(kernels: np.ndarray, stride: int, threads: int | None) -> Callable[[np.ndarray], np.ndarray]:

@@ -30,24 +30,25 @@ _MOST_SHIFT, _MOST = 16, 1 << 16
 _MOST_RESPONSES = 2
 
 
-def whole_numbers(chosen: ImageFilter, channels: int) -> ByteFilter | None:
-    """The filter in whole numbers for bytes of so many channels; None where that is not exact."""
+def whole_numbers(chosen: ImageFilter, channels: int, *, deep: bool = False) -> ByteFilter | None:
+    """The filter in whole numbers for images of so many channels of bytes, or `deep`, of 16 bits; None where
+    that is not exact."""
     kernels = chosen.kernels
     if len(kernels) > _MOST_RESPONSES or not np.isfinite(kernels).all() or not kernels.any(axis=(1, 2)).all():
         return None
     finish = "magnitude" if chosen.magnitude or len(kernels) > 1 else "round"
     shift = _power(kernels)
     if shift is None:
-        return _mean(kernels, channels, finish)
+        return _mean(kernels, channels, finish, deep)
     whole = np.rint(kernels.astype(np.float64) * 2**shift).astype(np.int64)
-    plain = _described(whole, channels, shift=shift, finish=finish)
+    plain = _described(whole, channels, shift=shift, finish=finish, deep=deep)
     found = [plain, replace(plain, wide=True)]
     if len(kernels) == 1 and finish == "round":
         _, height, width = kernels.shape
         middle = np.zeros_like(whole)
         middle[0, height // 2, width // 2] = 2 << shift
         if (middle - whole).any():
-            found.insert(1, _described(middle - whole, channels, shift=shift, finish="sharpen"))
+            found.insert(1, _described(middle - whole, channels, shift=shift, finish="sharpen", deep=deep))
     return next((form for form in found if form.fits()), None)
 
 
@@ -60,13 +61,13 @@ def _power(kernels: np.ndarray) -> int | None:
     return shift if shift <= _MOST_SHIFT else None
 
 
-def _mean(kernels: np.ndarray, channels: int, finish: str) -> ByteFilter | None:
+def _mean(kernels: np.ndarray, channels: int, finish: str, deep: bool) -> ByteFilter | None:
     """A mean of an odd number of pixels, all of the same weight."""
     _, height, width = kernels.shape
     count = height * width
     if finish != "round" or count % 2 == 0 or not (kernels == np.float32(1 / count)).all():
         return None
-    plain = _described(np.ones_like(kernels, np.int64), channels, divisor=count)
+    plain = _described(np.ones_like(kernels, np.int64), channels, divisor=count, deep=deep)
     return next((form for form in (plain, replace(plain, wide=True)) if form.fits()), None)
 
 

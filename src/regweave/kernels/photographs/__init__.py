@@ -1,4 +1,8 @@
-"""Kernels that filter 8-bit images as they lie in memory, in whole numbers."""
+"""Kernels that filter 8-bit and 16-bit images as they lie in memory, in whole numbers.
+
+`structure` describes a filter, `kernel` goes over the image; `rows` makes sums along a row, and down the columns
+`columns` keeps them in registers, or `rolled` with `kept` in memory; `finishing` makes pixels of them.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -8,8 +12,9 @@ if TYPE_CHECKING:
     from regweave.kernels.photographs.arguments import (
         BAND,
         PhotographArguments,
+        band_rows,
+        in_memory,
         least_length,
-        spare_registers,
     )
     from regweave.kernels.photographs.kernel import photograph_kernel
     from regweave.kernels.photographs.means import MeanArguments, MeanFilter, mean_filter_kernel
@@ -21,15 +26,16 @@ __all__ = [
     "MeanArguments",
     "MeanFilter",
     "PhotographArguments",
+    "band_rows",
+    "in_memory",
     "least_length",
     "mean_filter_kernel",
     "photograph_kernel",
-    "spare_registers",
 ]
 
 __getattr__ = lazy_names(
     __name__,
-    arguments=("BAND", "PhotographArguments", "least_length", "spare_registers"),
+    arguments=("BAND", "PhotographArguments", "band_rows", "in_memory", "least_length"),
     kernel=("photograph_kernel",),
     means=("MeanArguments", "MeanFilter", "mean_filter_kernel"),
     structure=("ByteFilter",),

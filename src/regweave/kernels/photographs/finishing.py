@@ -8,7 +8,8 @@ sharpen                         2 x - g = (x + (x - g)) - (g - x), where a diffe
 from __future__ import annotations
 
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.photographs.structure import BYTE, SIGNED, ByteFilter
+from regweave.kernels.photographs.doubles import DoubleMath
+from regweave.kernels.photographs.structure import LONG_SIGNED, SIGNED, ByteFilter
 from regweave.kernels.photographs.words import WordMath, Words
 
 _WORD = 16
@@ -36,15 +37,17 @@ def finish(math: WordMath, filter: ByteFilter, responses: list[Words], middle: M
     signed = filter.negative
     if filter.finish == "magnitude":
         words, signed = math.both("magnitude", words), False
-    if filter.divisor > 1:
+    if isinstance(math, DoubleMath) and filter.divisor > 1:
+        words = math.quotients(words, filter.divisor)
+    elif filter.divisor > 1:
         factor, shift = reciprocal(filter.divisor, filter.largest + filter.rounding)
         words = math.both("add", words, math.word(filter.rounding))
         words = math.both("times_high", words, math.word(factor))
         words = math.both("down", words, shift) if shift else words
     else:
         words = math.divided(words, filter.shift, filter.rounding, signed=signed)
-        if not signed and filter.largest >> filter.shift > SIGNED:
-            words = math.both("least", words, math.word(BYTE))
+        if not signed and filter.largest >> filter.shift > (LONG_SIGNED if filter.deep else SIGNED):
+            words = math.both("least", words, math.word(filter.most))
     packed = math.made("pack", *words)
     return _sharpened(math, packed, middle) if filter.finish == "sharpen" else packed
 
@@ -62,14 +65,14 @@ def _squares(math: WordMath, pairs: Variable) -> Variable:
     return math.made("products", pairs, pairs)
 
 
-def finish_wide(math: WordMath, filter: ByteFilter, sums: list[Variable]) -> Variable:
-    """The bytes of responses in 32 bits: four vectors, as words are unpacked twice."""
+def finish_wide(math: WordMath, filter: ByteFilter, sums: list[Variable], offset: int) -> Variable:
+    """The bytes of responses in 32 bits: four vectors, as words are unpacked twice; all lack `offset`."""
     scale = math.float(1 / filter.divisor if filter.divisor > 1 else 2.0**-filter.shift)
     whole = []
     for value in sums:
         value = math.made("float", value)
-        if filter.offset:
-            value = math.made("add_float", value, math.float(filter.offset))
+        if offset:
+            value = math.made("add_float", value, math.float(offset))
         if filter.finish == "magnitude":
             value = math.made("float_magnitude", value)
         whole.append(math.made("scale", value, scale))
@@ -78,6 +81,8 @@ def finish_wide(math: WordMath, filter: ByteFilter, sums: list[Variable]) -> Var
 
 
 def _root(math: WordMath, filter: ByteFilter, responses: list[Words]) -> Variable:
+    if isinstance(math, DoubleMath):
+        return math.made("pack", *math.roots(responses[0], responses[1], 2.0**-filter.shift))
     scale = math.float(2.0**-filter.shift)
     halves = []
     for one, other in zip(*responses, strict=True):

@@ -17,13 +17,24 @@ ends of the band's rows are copied to the stack with these neighbours at them, a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
-from regweave.kernels.photographs.arguments import BAND, PhotographArguments, ends_of, spare_registers
+from regweave.errors import RegisterError
+from regweave.kernels.photographs.arguments import (
+    BAND,
+    PhotographArguments,
+    band_rows,
+    ends_of,
+    in_memory,
+    spare_registers,
+)
 from regweave.kernels.photographs.columns import Tall, columns_of
+from regweave.kernels.photographs.doubles import DoubleMath
 from regweave.kernels.photographs.finishing import finish, finish_wide
+from regweave.kernels.photographs.rolled import RolledStrip
 from regweave.kernels.photographs.rows import ByteRow
 from regweave.kernels.photographs.structure import ByteFilter
 from regweave.kernels.photographs.words import WordMath, in_registers
@@ -40,9 +51,14 @@ _STORE_BYTE = Pattern("to:a x:r", "mov byte ptr %0, %1:b")
 
 @lru_cache(maxsize=64)
 def photograph_kernel(filter: ByteFilter, machine: VectorMachine) -> Listing:
-    """The kernel, of a filter for which `spare_registers` is not below zero."""
+    """The kernel, of a filter for which `band_rows` is above zero."""
     asked = list(_Photograph(filter, machine, []).math.asked)
-    return _Photograph(filter, machine, asked[: spare_registers(filter, machine)]).b.finish()
+    if not in_memory(filter, machine):
+        return _Photograph(filter, machine, asked[: spare_registers(filter, machine)]).b.finish()
+    for held in range(len(asked), 0, -1):
+        with suppress(RegisterError):
+            return _Photograph(filter, machine, asked[:held]).b.finish()
+    return _Photograph(filter, machine, []).b.finish()
 
 
 class _Photograph:
@@ -51,12 +67,15 @@ class _Photograph:
     def __init__(self, filter: ByteFilter, machine: VectorMachine, held: list[bytes]) -> None:
         self.filter, self.line = filter, machine.vector_bytes
         self.b = b = Builder(machine, name="rw_photograph", arguments=("args", "part"))
-        self.math = WordMath(b, in_registers(b, held))
-        self.lines = BAND + filter.height - 1
+        self.math = (DoubleMath if filter.deep else WordMath)(b, in_registers(b, held))
+        self.band = band_rows(filter, machine)
+        self.lines = self.band + filter.height - 1
         self.ends = ends_of(filter, machine)
         self.table, self.outs, self.length = b.general("table"), b.general("outs"), b.general("length")
         self._place()
-        self._strips(*self._phases())
+        phases = self._phases()
+        self.rolled = RolledStrip(self.math, filter, self.band) if in_memory(filter, machine) else None
+        self._strips(*phases)
 
     def _field(self, name: str) -> Memory:
         return self.b.at("args", getattr(PhotographArguments, name).offset)
@@ -64,7 +83,7 @@ class _Photograph:
     def _place(self) -> None:
         """Where this band's rows are."""
         b, first, last = self.b, self.b.general("first"), self.b.general("last")
-        b.emit("imul", first, b["part"], BAND)
+        b.emit("imul", first, b["part"], self.band)
         b.emit("mov", last, self._field("last"))
         b.emit("min", first, last)
         b.emit("shl", first, 3)
@@ -164,7 +183,10 @@ class _Photograph:
         b.emit("jump_greater_equal", behind)
         b.emit("align", 32)
         b.label(top)
-        self._strip(table, at)
+        if self.rolled is None:
+            self._strip(table, at)
+        else:
+            self.rolled.write(table, self.outs, at)
         b.emit("add", at, self.line)
         b.emit("cmp", at, last)
         b.emit("jump_less", top)
@@ -186,7 +208,7 @@ class _Photograph:
             out = i - filter.height + 1
             if tall is not None:
                 sums = tall.step(row)
-                result = finish_wide(self.math, filter, sums) if sums else None
+                result = finish_wide(self.math, filter, sums, filter.offset) if sums else None
             else:
                 responses = [column.step(row, begins=i < BAND) for column in columns]
                 middle = b.general("middle")

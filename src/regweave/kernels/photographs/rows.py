@@ -62,7 +62,26 @@ class ByteRow:
     def _bytes(self, place: int) -> Variable:
         if place not in self.loaded or not self.shares:
             b, vector = self.math.b, self.math.b.vector("bytes")
-            offset = place * self.filter.channels - self.filter.left
+            offset = place * self.filter.channels * self.filter.element - self.filter.left
             b.emit("load", vector, b.at(self.base, offset, index=self.at))
             self.loaded[place] = vector
         return self.loaded[place]
+
+
+class DeepRow(ByteRow):
+    """One row of 16-bit pixels. Weights of one magnitude are multiplied once, with their pixels' sum."""
+
+    def _sum(self, index: int) -> Words:
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for place, weight in enumerate(self.filter.rows[index]):
+            if weight:
+                groups.setdefault(abs(weight), []).append((place, weight))
+        total = None
+        for magnitude, taps in groups.items():
+            first, value = taps[0][1], None
+            for place, weight in taps:
+                value = self.math.more(value, self._words((place,)), positive=weight * first > 0)
+            assert value is not None, "a group has a weight"
+            total = self.math.more(total, self.math.scaled(value, magnitude), positive=first > 0)
+        assert total is not None, "a row of weights has some that are not zero"
+        return total

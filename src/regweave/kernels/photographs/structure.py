@@ -1,4 +1,4 @@
-"""Filters of bytes in whole numbers: what a kernel is generated for.
+"""Filters of bytes and of 16-bit pixels in whole numbers: what a kernel is generated for.
 
 A kernel of a filter is rows of weights; rows that are multiples of one another are written once:
 
@@ -9,8 +9,8 @@ A kernel of a filter is rows of weights; rows that are multiples of one another 
     ByteFilter(channels=3, rows=((1, 2, 1),), uses=(((0, 1), (0, 2), (0, 1)),), shift=4)
 
 Every row of an image is multiplied by each of `rows` once, and the sums of the image's rows, each times its
-factor, are the response. All of it is exact in 16 bits, which `ByteFilter.fits` proves; so is what is made
-of a response: divided by a power of two it is rounded to even, divided by an odd number (a mean) it never
+factor, are the response. All of it is exact in 16 bits, or 32, which `ByteFilter.fits` proves; so is what is
+made of a response: divided by a power of two it is rounded to even, divided by an odd number (a mean) it never
 lies in the middle of two whole numbers.
 """
 
@@ -23,12 +23,14 @@ from regweave.values import frozen
 
 Finish = Literal["round", "magnitude", "sharpen"]
 
-#: A byte, and what 16 bits hold.
-BYTE, SIGNED, UNSIGNED = 255, 32767, 65535
+#: A byte, what 16 bits hold, and 32.
+BYTE, SIGNED, UNSIGNED, LONG_SIGNED = 255, 32767, 65535, (1 << 31) - 1
 #: What the instruction takes that multiplies two bytes by two weights and adds the products.
 LEAST_WEIGHT, MOST_WEIGHT, MOST_PAIR = -128, 127, 128
-#: Whole numbers up to here are exact in f32.
-_FLOAT = 1 << 24
+#: Whole numbers up to here are exact in f32, and in f64.
+_FLOAT, _LONG_FLOAT = 1 << 24, 1 << 53
+#: Bits of the sums of 16-bit pixels.
+_DOUBLE = 32
 #: Subtracted from row sums that are too large for signed words.
 LOWERED = 1 << 15
 
@@ -46,7 +48,8 @@ class ByteFilter:
     None. The first weight of a row is that of the pixel `width // 2` to the left. A response is divided by
     `2 ** shift`, or by the odd number `divisor`. Of two responses the root of the sum of squares is taken.
     With `finish` "magnitude" negative responses turn positive; with "sharpen" the result is twice the pixel
-    in the middle less the response. The response of a `wide` filter has 32 bits.
+    in the middle less the response. The response of a `wide` filter has 32 bits. The pixels of a `deep` one
+    have 16 bits, and all of its sums 32.
     """
 
     channels: int
@@ -56,6 +59,17 @@ class ByteFilter:
     divisor: int = 1
     finish: Finish = "round"
     wide: bool = False
+    deep: bool = False
+
+    @property
+    def element(self) -> int:
+        """Bytes of a channel of a pixel."""
+        return 2 if self.deep else 1
+
+    @property
+    def most(self) -> int:
+        """The largest number that a channel of a pixel can have."""
+        return UNSIGNED if self.deep else BYTE
 
     @property
     def width(self) -> int:
@@ -70,12 +84,12 @@ class ByteFilter:
     @property
     def left(self) -> int:
         """Bytes that the kernel reaches to the left."""
-        return self.width // 2 * self.channels
+        return self.width // 2 * self.channels * self.element
 
     @property
     def right(self) -> int:
         """Bytes that the kernel reaches to the right."""
-        return (self.width - 1) * self.channels - self.left
+        return (self.width - 1) * self.channels * self.element - self.left
 
     @property
     def negative(self) -> bool:
@@ -88,7 +102,7 @@ class ByteFilter:
     def largest(self) -> int:
         """The largest magnitude that a response can have, and any part of its sum."""
         sums = [sum(map(abs, row)) for row in self.rows]
-        return BYTE * max(
+        return self.most * max(
             sum(sums[use[0]] * abs(use[1]) for use in uses if use is not None) for uses in self.uses
         )
 
@@ -109,7 +123,10 @@ class ByteFilter:
 
     def fits(self) -> bool:
         """Whether no sum leaves 16 bits, no weight a byte, and no square f32's whole numbers; of a wide
-        filter, whether no row's sum leaves 16 bits, and no response f32's whole numbers."""
+        filter, whether no row's sum leaves 16 bits, and no response f32's whole numbers; of a deep one,
+        whether no sum leaves 32 bits, and no square f64's whole numbers."""
+        if self.deep:
+            return self._fits_deep()
         if not all(pairs_of(row) for row in self.rows):
             return False
         if self.wide:
@@ -120,6 +137,16 @@ class ByteFilter:
         if self.finish == "sharpen" and (self.negative or not self.shift):
             return False
         return len(self.uses) == 1 or len(self.uses) * self.largest**2 < _FLOAT
+
+    def _fits_deep(self) -> bool:
+        if self.wide or self.divisor >= _MOST_DIVISOR:
+            return False
+        signed = self.negative or self.divisor > 1
+        if self.largest + self.rounding + 1 >= 1 << (_DOUBLE - 1 if signed else _DOUBLE):
+            return False
+        if self.finish == "sharpen" and (self.negative or not self.shift):
+            return False
+        return len(self.uses) == 1 or len(self.uses) * self.largest**2 < _LONG_FLOAT
 
     def _fits_wide(self) -> bool:
         if len(self.uses) > 1 or self.finish == "sharpen" or self.divisor >= _MOST_DIVISOR:

@@ -11,6 +11,7 @@ Neighbours along the row are not taken from other lanes, but loaded: a pixel fur
 from __future__ import annotations
 
 import struct
+from typing import ClassVar
 
 from regweave.assembly import Builder
 from regweave.assembly.variables import Memory, Variable
@@ -18,43 +19,47 @@ from regweave.machines.instructions import Pattern
 
 #: The two vectors of words of a vector of bytes.
 Words = tuple[Variable, Variable]
+#: The same in memory.
+KeptWords = tuple[Memory, Memory]
 
 
-def _binary(mnemonic: str) -> Pattern:
+def binary(mnemonic: str) -> Pattern:
+    """An instruction on two vectors, of which the second may be memory."""
     return Pattern("d:v a:v b:v|m", f"{mnemonic} %=0, %1, %2", latency=1)
 
 
-def _immediate(mnemonic: str) -> Pattern:
-    return Pattern("d:v a:v count:i<16", f"{mnemonic} %=0, %1, %2", latency=1)
+def immediate(mnemonic: str, bits: int = 16) -> Pattern:
+    """A shift of all numbers of so many bits."""
+    return Pattern(f"d:v a:v count:i<{bits}", f"{mnemonic} %=0, %1, %2", latency=1)
 
 
-_PATTERNS = {
-    "unpack_low": _binary("vpunpcklbw"),
-    "unpack_high": _binary("vpunpckhbw"),
-    "unpack_low_words": _binary("vpunpcklwd"),
-    "unpack_high_words": _binary("vpunpckhwd"),
+PATTERNS = {
+    "unpack_low": binary("vpunpcklbw"),
+    "unpack_high": binary("vpunpckhbw"),
+    "unpack_low_words": binary("vpunpcklwd"),
+    "unpack_high_words": binary("vpunpckhwd"),
     "pair": Pattern("d:v a:v b:v|m", "vpmaddubsw %=0, %1, %2", latency=4),
     "products": Pattern("d:v a:v b:v|m", "vpmaddwd %=0, %1, %2", latency=4),
-    "add_double": _binary("vpaddd"),
-    "xor": _binary("vxorps"),
-    "add": _binary("vpaddw"),
-    "sub": _binary("vpsubw"),
+    "add_double": binary("vpaddd"),
+    "xor": binary("vxorps"),
+    "add": binary("vpaddw"),
+    "sub": binary("vpsubw"),
     "times": Pattern("d:v a:v b:v|m", "vpmullw %=0, %1, %2", latency=4),
     "times_high": Pattern("d:v a:v b:v|m", "vpmulhuw %=0, %1, %2", latency=4),
-    "least": _binary("vpminuw"),
+    "least": binary("vpminuw"),
     "magnitude": Pattern("d:v a:v", "vpabsw %=0, %1", latency=1),
-    "up": _immediate("vpsllw"),
-    "down": _immediate("vpsrlw"),
-    "down_signed": _immediate("vpsraw"),
-    "pack": _binary("vpackuswb"),
-    "pack_words": _binary("vpackssdw"),
-    "add_bytes": _binary("vpaddusb"),
-    "sub_bytes": _binary("vpsubusb"),
-    "and": _binary("vandps"),
+    "up": immediate("vpsllw"),
+    "down": immediate("vpsrlw"),
+    "down_signed": immediate("vpsraw"),
+    "pack": binary("vpackuswb"),
+    "pack_words": binary("vpackssdw"),
+    "add_bytes": binary("vpaddusb"),
+    "sub_bytes": binary("vpsubusb"),
+    "and": binary("vandps"),
     "float": Pattern("d:v a:v", "vcvtdq2ps %=0, %1", latency=4),
     "float_magnitude": Pattern("d:v a:v", "vandps %=0, %1, %#7fffffff", latency=1),
     "scale": Pattern("d:v a:v scale:v|m", ("vmulps %=0, %1, %2", "vcvtps2dq %+0, %+0"), latency=8),
-    "add_float": _binary("vaddps"),
+    "add_float": binary("vaddps"),
     "root": Pattern(
         "d:v a:v scale:v|m",
         ("vcvtdq2ps %=0, %1", "vsqrtps %+0, %+0", "vmulps %+0, %+0, %2", "vcvtps2dq %+0, %+0"),
@@ -70,6 +75,8 @@ _ALL_ONES = -1
 class WordMath:
     """Emits into a builder. Constants are vectors of repeated bytes; those in `held` are in registers."""
 
+    patterns: ClassVar[dict[str, Pattern]] = PATTERNS
+
     def __init__(self, b: Builder, held: dict[bytes, Variable]) -> None:
         self.b, self.held = b, held
         self.asked: dict[bytes, None] = {}
@@ -78,10 +85,29 @@ class WordMath:
     def made(self, name: str, *operands: Variable | Memory | int) -> Variable:
         """A new vector that an instruction writes."""
         found = self.b.vector(name)
-        self.b.emit_template(_PATTERNS[name], found, *operands)
+        self.b.emit_template(self.patterns[name], found, *operands)
         return found
 
-    def both(self, name: str, first: Words, *more: Words | Memory | Variable | int) -> Words:
+    def change(self, name: str, vector: Variable, other: Variable | Memory) -> None:
+        """An instruction that changes its first operand."""
+        self.b.emit_template(self.patterns[name], vector, vector, other)
+
+    def loaded(self, words: KeptWords) -> Words:
+        """Words from memory."""
+        found = self.b.vector("word"), self.b.vector("word")
+        for vector, place in zip(found, words, strict=True):
+            self.b.emit("load", vector, place)
+        return found
+
+    def product(self, place: Memory, factors: Variable | Memory) -> Variable:
+        """Words in memory times factors, sums of two products each."""
+        if isinstance(factors, Variable):
+            return self.made("products", factors, place)
+        words = self.b.vector("word")
+        self.b.emit("load", words, place)
+        return self.made("products", words, factors)
+
+    def both(self, name: str, first: Words, *more: Words | KeptWords | Memory | Variable | int) -> Words:
         """The same instruction on both vectors."""
         halves = [[operand[n] if isinstance(operand, tuple) else operand for operand in more] for n in (0, 1)]
         low, high = (self.made(name, first[n], *halves[n]) for n in (0, 1))
