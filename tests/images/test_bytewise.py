@@ -19,6 +19,7 @@ from regweave.kernels.photographs import (
     MeanFilter,
     PhotographArguments,
     band_rows,
+    in_memory,
     least_length,
     mean_filter_kernel,
     photograph_kernel,
@@ -228,6 +229,20 @@ def test_every_filter_in_whole_numbers_has_a_kernel():
                 made += 1
                 assert photograph_kernel(form, machine).name == "rw_photograph"
     assert made > 20
+
+
+def test_where_sums_are_kept():
+    for name, wanted in (("gaussian3", (False, False)), ("sobel", (False, True)), ("box31", (True, True))):
+        form = whole_numbers(image_filter(name), 3)
+        assert tuple(in_memory(form, machine) for machine in (AVX512, AVX2)) == wanted
+        assert in_memory(whole_numbers(image_filter(name), 3, deep=True), AVX512)
+    assert band_rows(whole_numbers(image_filter("gaussian3"), 3), AVX2) == BAND
+    # of a long row only short bands find room on the stack
+    wide = ImageFilter("mine", np.full((1, 1, 63), 1 / 64, np.float32))
+    bands = [band_rows(whole_numbers(wide, channels, deep=True), AVX2) for channels in (1, 200, 2000)]
+    assert bands == sorted(bands, reverse=True)
+    assert bands[0] == 8
+    assert bands[-1] == 0
 
 
 def test_filters_in_whole_numbers():

@@ -3,11 +3,11 @@
     >>> soft = filter_image(photo, image_filter("gaussian5"))
     >>> edges = filter_image(photo, image_filter("sobel"), stride=2)
 
-Images of 8 and 16 bits are filtered as they lie in memory where whole numbers do it (`bytewise`, `means`); all
-else goes band by band through `Conv2d`. A band is some rows of the image with what its kernels reach above and below, as
-f32, one plane per channel; so an image that is mapped from a file needs memory for a band only. Kernels are
-not flipped (as in OpenCV's filter2D); the middle of a kernel of even size is the element right and below.
-Channels are filtered apart.
+Images of 8 and 16 bits are filtered as they lie in memory where whole numbers do it (`bytewise`, `means`);
+all else goes band by band through `Conv2d`. A band is some rows of the image with what its kernels reach
+above and below, as f32, one plane per channel; so an image that is mapped from a file needs memory for a band
+only. Kernels are not flipped (as in OpenCV's filter2D); the middle of a kernel of even size is the element
+right and below. Channels are filtered apart.
 """
 
 from __future__ import annotations

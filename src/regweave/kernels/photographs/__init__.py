@@ -1,7 +1,8 @@
 """Kernels that filter 8-bit and 16-bit images as they lie in memory, in whole numbers.
 
-`structure` describes a filter, `kernel` goes over the image; `rows` makes sums along a row, and down the columns
-`columns` keeps them in registers, or `rolled` with `kept` in memory; `finishing` makes pixels of them.
+`structure` describes a filter, `kernel` goes over the image; `rows` makes sums along a row, and down the
+columns `columns` keeps them in registers, or `rolled` with `kept` in memory; `finishing` makes pixels of
+them.
 """
 
 from typing import TYPE_CHECKING

@@ -10,8 +10,8 @@ A kernel of a filter is rows of weights; rows that are multiples of one another 
 
 Every row of an image is multiplied by each of `rows` once, and the sums of the image's rows, each times its
 factor, are the response. All of it is exact in 16 bits, or 32, which `ByteFilter.fits` proves; so is what is
-made of a response: divided by a power of two it is rounded to even, divided by an odd number (a mean) it never
-lies in the middle of two whole numbers.
+made of a response: divided by a power of two it is rounded to even, divided by an odd number (a mean) it
+never lies in the middle of two whole numbers.
 """
 
 from __future__ import annotations
