@@ -126,7 +126,7 @@ def test_bound_of_what_is_spread(name, dtype, least):
     request = read_request(f"{name}:D@{dtype}^T", f"{name}:A", "sm_80", None)
     relation = relate(request.source, request.destination)
     assert bytes_part(relation)
-    assert least_spread(relation) == least > spreading_steps(relation)
+    assert least_spread(relation) == least > spreading_steps(relation, int(dtype[1:]))
     passage = linear_passage(in_bytes(relation), SM_80)
     program = lower_passage("spread", relation, replace(passage, pieces=pieces_of(int(dtype[1:]))), SM_80)
     prove(program, relation)

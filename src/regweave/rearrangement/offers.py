@@ -34,6 +34,7 @@ from regweave.rearrangement.problem import Problem, find_problem, within_one_war
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.forms import FORMS, SharedWay
+from regweave.rearrangement.spreading import bits_together, spreading_steps
 from regweave.rearrangement.steps.stepwise import StepSearch, StepWay, distinct, step_searches
 from regweave.rearrangement.swap import FORMS as SWAPS
 
@@ -162,8 +163,8 @@ class Offers:
 
     @cached_property
     def _searches(self) -> tuple[StepSearch, ...]:
-        problem = self.problem
-        return () if isinstance(problem, str) else step_searches(self._request, problem.relation)
+        inside = self._inside
+        return () if isinstance(inside, str) else step_searches(self._request, inside)
 
     @cached_property
     def _steps(self) -> tuple[StepWay, ...]:
@@ -230,10 +231,11 @@ class Offers:
 
     def _least_hops(self, *, direct: bool) -> Cost:
         """Of an exchange in rounds."""
-        if isinstance(self._inside, str) or self._relation.in_words.replicated is not None:
+        inside = self._inside
+        if isinstance(inside, str) or self._relation.in_words.replicated is not None:
             return self._least_steps
-        hops = one_hop_minimum(self._inside, local=direct)
-        return replace(self._least_steps, exchanges=hops, selects=_choices(self._inside))
+        hops, spread = one_hop_minimum(inside, local=direct), spreading_steps(inside, bits_together(inside))
+        return replace(self._least_steps, exchanges=hops, selects=_choices(inside), logic=spread)
 
     @cached_property
     def _least_steps(self) -> Cost:

@@ -56,9 +56,16 @@ def join(builder: ProgramBuilder, pieces: Sequence[Value], bits: int) -> Value:
     return word
 
 
-def spreading_steps(relation: Relation) -> int:
-    """Instructions that spread and join all registers of a bijection that packs nothing."""
-    pieces = pieces_of(relation.destination.element_type.bits)
+def spreading_steps(relation: Relation, bits: int) -> int:
+    """Instructions that spread and join all registers, where what moves alone has `bits` bits, at least.
+
+    0 where elements are packed on the way or held more than once: then not all registers need it.
+    """
+    pieces = pieces_of(bits)
+    if pieces == 1 or relation.packing is not None:
+        return 0
+    if not (relation.source.bijective and relation.destination.bijective):
+        return 0
     return (2 * pieces - 1) * relation.source.registers + 2 * (pieces - 1) * relation.destination.registers
 
 
@@ -73,7 +80,8 @@ def least_spread(relation: Relation) -> int:
     peers, items = relation.peers.reshape(shape), relation.items.reshape(shape)
     made = (peers[:, :, 1] != peers[:, :, 0]) | (items[:, :, 1] != items[:, :, 0] + pieces)
     accesses = sum(-(-pieces * side.registers // 4) for side in (relation.source, relation.destination))
-    return spreading_steps(relation) + accesses + -(-int(made.sum()) // relation.lanes)
+    unit = relation.destination.element_type.bits
+    return spreading_steps(relation, unit) + accesses + -(-int(made.sum()) // relation.lanes)
 
 
 @lru_cache(maxsize=2)
@@ -86,13 +94,32 @@ def bytes_part(relation: Relation) -> bool:
     pieces = pieces_of(relation.destination.element_type.bits)
     if pieces == 1 or relation.destination.items % pieces:
         return False
+    if relation.packing is None:
+        return bits_together(relation) < BYTE
     peers, items = (table.reshape(relation.lanes, -1, pieces) for table in (relation.peers, relation.items))
     if (peers != peers[..., :1]).any():
         return True
-    if relation.packing is None:
-        return bool((items != items[..., :1] // pieces * pieces + np.arange(pieces)).any())
     together = np.unique(items.reshape(-1, pieces), axis=0)
     return len(np.unique(together)) != together.size
+
+
+@lru_cache(maxsize=2)
+def bits_together(relation: Relation) -> int:
+    """Bits, up to a byte, that stay side by side everywhere where nothing is packed."""
+    bits = relation.destination.element_type.bits
+    size = pieces_of(bits)
+    while size > 1 and not _together(relation, size):
+        size //= 2
+    return size * bits
+
+
+def _together(relation: Relation, size: int) -> bool:
+    """Whether every `size` items of the destination are as many of the source, in this order."""
+    if relation.destination.items % size:
+        return False
+    peers, items = (table.reshape(relation.lanes, -1, size) for table in (relation.peers, relation.items))
+    stay = (items == items[..., :1] // size * size + np.arange(size, dtype=items.dtype)).all()
+    return bool(stay) and bool((peers == peers[..., :1]).all())
 
 
 @lru_cache(maxsize=2)

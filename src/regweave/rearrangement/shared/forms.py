@@ -144,11 +144,9 @@ class SharedWay:
     @property
     def spreading(self) -> int:
         """Instructions that spread and join all registers, where this form can but do that."""
-        relation = self.relation
-        straight = relation.packing is None and relation.source.bijective and relation.destination.bijective
-        if self.form == FORMS[0] or not straight or not bytes_part(relation):
+        if self.form == FORMS[0] or not bytes_part(self.relation):
             return 0
-        return spreading_steps(relation)
+        return spreading_steps(self.relation, self.relation.destination.element_type.bits)
 
     def least(self) -> Cost | None:
         """Instructions that it takes at least, conversions not counted; None if it does not apply."""
