@@ -113,17 +113,17 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return
+    sizes = _register_sizes(relation)
     for some in (slice(1), slice(None)):  # mostly one lane tells
         sides = [_sides(layout, axis, some) for layout in (relation.source, relation.destination)]
-        rows = [np.sort(side.other, axis=1) for side in sides]
-        if not np.array_equal(rows[0], rows[1]):
-            return  # some lane lacks some
+        while sizes and not _same_rows(sides[0].other, sides[1].other, sizes[0]):
+            sizes = sizes[1:]  # some lane lacks some; at fewer places it may have all
     different = cache(partial(different_lanes, *sides))
 
     def assigned(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         return smallest_assignment(*different(), size)
 
-    for size in _register_sizes(relation):
+    for size in sizes:
         known = 0
         try:
             first = _FIRST.found((relation.key, axis, size), partial(assigned, size))
@@ -147,6 +147,14 @@ def _sides(layout: Layout, axis: int, lanes: slice) -> Sides:
     for some in row_blocks(table):
         held[0][some], held[1][some] = divided(table[some], layout.shape[1])
     return Sides(held[axis], held[1 - axis])
+
+
+def _same_rows(source: NDArray[np.int64], destination: NDArray[np.int64], size: int) -> bool:
+    """Whether lanes hold the same rows on both sides, at each place among `size` items."""
+    if source.shape[1] % size or destination.shape[1] % size:
+        size = 1
+    rows = [np.sort(other.reshape(len(other), -1, size), axis=1) for other in (source, destination)]
+    return np.array_equal(rows[0], rows[1])
 
 
 def _register_sizes(relation: Relation) -> tuple[int, ...]:
