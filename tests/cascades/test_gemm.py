@@ -153,6 +153,23 @@ def test_bits_do_not_depend_on_anything_else(floats: Floats, isa: str) -> None:
         np.testing.assert_array_equal(got, whole[rows])
 
 
+@pytest.mark.parametrize("size", [(5, 1), (67, 3), (70, 130), (13, 9000)], ids=str)
+def test_equal_vectors_have_equal_products_wherever_they_stand(
+    floats: Floats, isa: str, size: tuple[int, int]
+) -> None:
+    """Kernels have edges: last rows and columns of a tile, a last value of a sum, odd places in memory."""
+    count, k = size
+    row, column = floats(k), floats(k)
+    expected = regweave.gemm(row[None], column[:, None], isa=isa)
+    _close(expected, (row.astype(float) @ column)[None, None])
+    for offset in (0, 1, 3):
+        a, b = np.empty((2, count * k + 4), np.float32)[:, offset : offset + count * k]
+        a, b = a.reshape(count, k), b.reshape(k, count)
+        a[:], b[:] = row, column[:, None]
+        y = regweave.gemm(a, b, isa=isa)
+        np.testing.assert_array_equal(y, np.repeat(expected, count * count).reshape(count, count))
+
+
 def test_nan_and_infinity(floats: Floats, isa: str) -> None:
     a, b = np.ones((4, 6), np.float32), np.abs(floats(6, 35))
     a[1, 2], a[2, 3] = np.nan, np.inf

@@ -3,8 +3,14 @@
 It stands in where the processor has neither AVX-512 nor AVX2 with FMA, or where `REGWEAVE_ISA=portable`
 asks for it, and says so once. Activations run the very code that the native kernels are generated from.
 
-Rows go through the whole chain in blocks of one fixed size (the last one padded), so that here too the bits
-of a row depend on nothing but the row: a BLAS may choose another summation order for another shape.
+A BLAS sums in another order for another shape, for another layout, and at the edges of its tiles, and it has
+other tiles on another processor. So that here too the bits of a result depend on nothing but the row and the
+column that it is made of, every result is one dot product by itself, of vectors that always lie alike:
+
+    x [M, K], w [K, N]   ->   M rows and N columns of K values, each from a cache line on, zeros behind them
+    y[i, j]              =    dot(row i, column j), some thousand values at a time
+
+That takes several times as long as a product of matrices, on a device that is there to be right.
 """
 
 from __future__ import annotations
@@ -13,11 +19,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from regweave.cascades.arrays import aligned_empty
 from regweave.kernels.functions.activations import activate_all
 from regweave.kernels.functions.vectormath import NumpyMath
 from regweave.operators import Chain, ElementwiseRun, Operand, from_blocks, to_blocks
 
+#: Rows go through a chain in blocks, so that what stands between two products stays small.
 BLOCK_ROWS = 64
+#: Values of one dot product: of longer vectors a BLAS gives parts to its threads, as many as it finds free.
+_MOST_VALUES = 4096
+_LINE_VALUES = 16
 
 
 def run_chain(chain: Chain, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray) -> None:
@@ -36,22 +47,39 @@ def run_chain(chain: Chain, x: np.ndarray, extras: Sequence[np.ndarray], y: np.n
 
 def _run_rows(chain: Chain, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray) -> None:
     math_ = NumpyMath()
+    weights = [_placed(stage.weight.T) for stage in chain.stages]
     for start in range(0, len(x), BLOCK_ROWS):
-        rows = slice(start, min(start + BLOCK_ROWS, len(x)))
-        value = _padded(x[rows])
-        beside = [_padded(extra[rows]) for extra in extras]
-        for stage in chain.stages:
-            with np.errstate(all="ignore"):
-                value = value @ stage.weight
-            value = activate_all(math_, stage.epilogue, value, _loader(stage.operands, beside))
-        y[rows] = value[: rows.stop - rows.start]
+        rows = slice(start, start + BLOCK_ROWS)
+        value = x[rows]
+        beside = [extra[rows] for extra in extras]
+        for stage, weight in zip(chain.stages, weights, strict=True):
+            sums = _dots(_placed(value), weight)
+            value = activate_all(math_, stage.epilogue, sums, _loader(stage.operands, beside))
+        y[rows] = value
 
 
 def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """x [M, K] @ weight [K, N], in blocks of one size too."""
+    """x [M, K] @ weight [K, N]."""
+    return _dots(_placed(x), _placed(weight.T))
+
+
+def _placed(vectors: np.ndarray) -> np.ndarray:
+    """A copy of vectors [count, K]: each begins at a cache line, and zeros fill up the last one."""
+    count, size = vectors.shape
+    places = aligned_empty((count, -(-size // _LINE_VALUES) * _LINE_VALUES))
+    places[:, :size] = vectors
+    places[:, size:] = 0
+    return places
+
+
+def _dots(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """[M, N]: every row times every column; NumPy makes a product of 1 x K and K x 1 a dot product."""
+    sums = np.zeros((len(rows), len(columns)), np.float32)
     with np.errstate(all="ignore"):
-        blocks = [_padded(x[start : start + BLOCK_ROWS]) @ weight for start in range(0, len(x), BLOCK_ROWS)]
-    return np.concatenate(blocks)[: len(x)]
+        for start in range(0, rows.shape[1], _MOST_VALUES):
+            part = slice(start, start + _MOST_VALUES)
+            sums += np.matmul(rows[:, None, None, part], columns[None, :, part, None])[..., 0, 0]
+    return sums
 
 
 def _loader(operands: Sequence[Operand], extras: Sequence[np.ndarray]) -> Callable[[int], np.ndarray]:
@@ -63,13 +91,6 @@ def _loader(operands: Sequence[Operand], extras: Sequence[np.ndarray]) -> Callab
         return extras[operand] if isinstance(operand, int) else operand
 
     return load
-
-
-def _padded(rows: np.ndarray) -> np.ndarray:
-    """A contiguous block of BLOCK_ROWS rows, zero beyond those given."""
-    block = np.zeros((BLOCK_ROWS, rows.shape[1]), np.float32)
-    block[: len(rows)] = rows
-    return block
 
 
 def run_elementwise(run: ElementwiseRun, x: np.ndarray, extras: Sequence[np.ndarray], y: np.ndarray) -> None:
