@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -21,6 +22,16 @@ def run(words, **environment):
     own = {**os.environ, **environment}
     line = f"{sys.executable} -m regweave {words}"
     return subprocess.run(["sh", "-c", line], capture_output=True, env=own, timeout=120)
+
+
+@contextmanager
+def heeding(number, action=signal.SIG_DFL):
+    """A signal has this action, whatever the tests were started with: `nohup` has processes ignore SIGHUP."""
+    before = signal.signal(number, action)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @needs_shell
@@ -68,25 +79,22 @@ def test_closed_streams_swallow(monkeypatch):
 @pytest.mark.parametrize("ending", [".npy", ".tif"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_half_file(tmp_path, ending, number):
-    before = signal.getsignal(number)
-    with (
-        pytest.raises(Ended) as caught,
-        ended_by_signals(),
-        mapped_output(tmp_path / f"out{ending}", (64, 64, 3), np.dtype(np.uint8)),
-    ):
-        os.kill(os.getpid(), number)
-    assert caught.value.code == 128 + number
-    assert not list(tmp_path.iterdir())
-    assert signal.getsignal(number) == before
+    with heeding(number):
+        before = signal.getsignal(number)
+        with (
+            pytest.raises(Ended) as caught,
+            ended_by_signals(),
+            mapped_output(tmp_path / f"out{ending}", (64, 64, 3), np.dtype(np.uint8)),
+        ):
+            os.kill(os.getpid(), number)
+        assert caught.value.code == 128 + number
+        assert not list(tmp_path.iterdir())
+        assert signal.getsignal(number) == before
 
 
 def test_ignored_signals_stay_ignored():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with ended_by_signals():
-            os.kill(os.getpid(), signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    with heeding(signal.SIGHUP, signal.SIG_IGN), ended_by_signals():
+        os.kill(os.getpid(), signal.SIGHUP)
 
 
 def test_terminating_is_143(tmp_path):
@@ -94,7 +102,8 @@ def test_terminating_is_143(tmp_path):
     endless.write_text(
         "import os, signal\n\n\ndef kernel(machine):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    done = run(f"asm {endless}")
+    with heeding(signal.SIGTERM):
+        done = run(f"asm {endless}")
     assert (done.returncode, done.stderr) == (143, b"terminated\n")
 
 
