@@ -20,11 +20,10 @@ from regweave.devices.onnxruntime import (
     NativeOperator,
     NativeSession,
     Pitch,
-    Rest,
-    Same,
     unsupported_reason,
 )
 from regweave.errors import DeviceError
+from regweave.operators import Rest, Same
 
 pytestmark = pytest.mark.skipif(unsupported_reason() is not None, reason=str(unsupported_reason()))
 

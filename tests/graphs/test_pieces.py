@@ -2,20 +2,21 @@
 
 import pytest
 
-from regweave.graphs import Axis, Piece, Rest
+from regweave.graphs import Piece
 from regweave.graphs.cursor import Cursor
 from regweave.graphs.pieces import output_dims
+from regweave.operators import Rest, Same
 
 
 @pytest.mark.parametrize(
     ("source", "result", "dims"),
     [
-        (("N", 4), ("N", 5), (Axis(0), 5)),
-        (("N", "T", 4), ("N", "T", 5), (Axis(0), Axis(1), 5)),
+        (("N", 4), ("N", 5), (Same(0), 5)),
+        (("N", "T", 4), ("N", "T", 5), (Same(0), Same(1), 5)),
         (("N", "T", 4), ("N*T", 5), (Rest(), 5)),
-        (("N", "N", 4), ("N", "N", 5), (Axis(0), Axis(1), 5)),
-        (("N", 4, "H", "W"), ("N", 5, "H*W"), (Axis(0), 5, Rest())),
-        (("N", 4), (1, "N", 5), (1, Axis(0), 5)),
+        (("N", "N", 4), ("N", "N", 5), (Same(0), Same(1), 5)),
+        (("N", 4, "H", "W"), ("N", 5, "H*W"), (Same(0), 5, Rest())),
+        (("N", 4), (1, "N", 5), (1, Same(0), 5)),
         (("M", 4), ("N", "T", 5), None),
     ],
 )
@@ -37,7 +38,7 @@ def test_output_shapes():
     assert piece(output_dims=None).output_shape((2, 3, 4)) == (2, 3, 5)
     assert piece(output_dims=None, widths=()).output_shape((2, 3)) == (2, 3)
     with pytest.raises(ValueError, match="no output of shape"):
-        piece(output_dims=(Axis(0), 5)).output_shape((2, 3, 4))
+        piece(output_dims=(Same(0), 5)).output_shape((2, 3, 4))
 
 
 def test_sizes():

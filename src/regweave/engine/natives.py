@@ -22,12 +22,9 @@ from regweave.devices.onnxruntime import (
     OUTPUT_PLACE,
     Extra,
     NativeOperator,
-    OutputDim,
     Pitch,
     Place,
     Prepared,
-    Rest,
-    Same,
     SizedOperator,
     Step,
 )
@@ -36,15 +33,14 @@ from regweave.engine.enlarged import Enlarged, enlarging_operator
 from regweave.engine.preparing import convolution_layer
 from regweave.engine.regional import convolution_operator, region_operator
 from regweave.errors import UnsupportedError
-from regweave.graphs import Axis, Piece
-from regweave.graphs import Rest as RestOfShape
+from regweave.graphs import Piece
 from regweave.kernels import ChainPlan
 from regweave.kernels.blocks.joins import join_arguments, join_kernel
 from regweave.kernels.blocks.means import mean_arguments, mean_kernel
 from regweave.kernels.common.arguments import field_offset
 from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine
-from regweave.operators import Chain, Operand, TensorMul
+from regweave.operators import Chain, Operand, OutputDim, Same, TensorMul
 
 PLACES = {
     "x": "x", "y": "y", "x_pitch": "x_pitch", "y_pitch": "y_pitch", "count": "rows", "batch": "batch",
@@ -317,13 +313,7 @@ def _output(piece: Piece, channels: int | None) -> tuple[OutputDim, ...]:
             raise UnsupportedError(f"the rank of '{piece.input}' is not known", where=piece.name)
         same = tuple(Same(axis) for axis in range(len(shape)))
         return same if piece.kind == "elementwise" else (*same[:-1], piece.widths[-1])
-    rule = tuple(
-        Same(dim.index) if isinstance(dim, Axis) else Rest() if isinstance(dim, RestOfShape) else dim
-        for dim in dims
-    )
-    if channels is not None:
-        return (rule[0], channels, *rule[2:])
-    return rule
+    return dims if channels is None else (dims[0], channels, *dims[2:])
 
 
 def _extra(kind: type[ctypes.Structure], index: int, per_position: int, per_image: int) -> Extra:

@@ -13,7 +13,7 @@ product, `find_pieces` divides the rest, `replace_pieces` writes the model in wh
 from regweave.graphs.candidates import find_candidates
 from regweave.graphs.convolutions import find_convolutions, recognise_window
 from regweave.graphs.model import Model
-from regweave.graphs.pieces import Axis, Link, Piece, Rest
+from regweave.graphs.pieces import Link, Piece
 from regweave.graphs.reading import read_model
 from regweave.graphs.regions import find_regions
 from regweave.graphs.rewriting import replace_pieces
@@ -22,11 +22,9 @@ from regweave.graphs.spreading import SPREAD, Spread, spread, spreads
 
 __all__ = [
     "SPREAD",
-    "Axis",
     "Link",
     "Model",
     "Piece",
-    "Rest",
     "Spread",
     "find_candidates",
     "find_convolutions",

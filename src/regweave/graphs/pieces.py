@@ -27,24 +27,9 @@ from regweave.graphs.layers import Layer, Window
 from regweave.graphs.members import Region
 from regweave.graphs.products import Product
 from regweave.graphs.steps import Step
-from regweave.operators import Chain, ElementwiseRun, Order
+from regweave.operators import Chain, ElementwiseRun, Order, OutputDim, Rest, Same, followed
 
 Kind = Literal["chain", "single", "convolution", "elementwise", "region"]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An output dimension that equals dimension `index` of the piece's input."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class Rest:
-    """The one output dimension that follows from the number of elements, as -1 does in a Reshape."""
-
-
-OutputDim = int | Axis | Rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +143,7 @@ class Piece:
         if dims is None or shape is None or len(shape) != 4 or len(dims) != 4 or self.transposed:
             return False
         return isinstance(shape[1], int) and all(
-            dims[axis] in (Axis(axis), shape[axis]) for axis in (0, 2, 3)
+            dims[axis] in (Same(axis), shape[axis]) for axis in (0, 2, 3)
         )
 
     @property
@@ -186,16 +171,14 @@ class Piece:
         """The output's shape for an input of `shape`; ValueError if the two cannot match."""
         if self.output_dims is None:
             return (*shape[:-1], self.widths[-1]) if self.widths else tuple(shape)
-        dims = [shape[dim.index] if isinstance(dim, Axis) else dim for dim in self.output_dims]
-        fixed = prod(dim for dim in dims if isinstance(dim, int))
         total = prod(shape)
         if self.widths:
             total = total // self.widths[0] * self.widths[-1]
-        rest = total // fixed if fixed else 0
-        result = tuple(rest if isinstance(dim, Rest) else dim for dim in dims)
-        if prod(result) != total:
+        result = followed(self.output_dims, shape, total)
+        if result is None:
+            words = ", ".join(str(dim) for dim in self.output_dims)
             raise ValueError(
-                f"{self.name}: an input of shape {list(shape)} gives no output of shape {list(result)}"
+                f"{self.name}: an input of shape {list(shape)} gives no output of shape ({words})"
             )
         return result
 
@@ -213,9 +196,9 @@ def output_dims(source: Shape, result: Shape) -> tuple[OutputDim, ...] | None:
         if isinstance(dim, int):
             dims.append(dim)
         elif axis < len(source) and source[axis] == dim:
-            dims.append(Axis(axis))
+            dims.append(Same(axis))
         elif dim in source:
-            dims.append(Axis(source.index(dim)))
+            dims.append(Same(source.index(dim)))
         else:
             dims.append(Rest())
     return None if sum(isinstance(dim, Rest) for dim in dims) > 1 else tuple(dims)

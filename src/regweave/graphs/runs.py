@@ -13,10 +13,11 @@ from regweave.graphs.folding import has_work
 from regweave.graphs.formation import make_piece
 from regweave.graphs.gates import find_gate
 from regweave.graphs.model import FLOAT, Model
-from regweave.graphs.pieces import Axis, Link, Piece
+from regweave.graphs.pieces import Link, Piece
 from regweave.graphs.products import Product
 from regweave.graphs.steps import Step, element_step
 from regweave.graphs.walks import OLDEST_OPSET, Scout, trimmed
+from regweave.operators import Same
 
 
 def find_pieces(model: Model, chosen: Iterable[Piece] = ()) -> tuple[Piece, ...]:
@@ -71,7 +72,7 @@ def _run(scout: Scout, index: int, taken: set[str]) -> Piece | None:
         channel_axis=-1 if last or axis is None else axis,
         widths=(channels,) if isinstance(channels, int) else (),
         input_shape=model.shapes.get(tensor),
-        output_dims=None if origin is None else tuple(Axis(i) for i in range(len(origin))),
+        output_dims=None if origin is None else tuple(Same(i) for i in range(len(origin))),
         steps=steps,
     )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from regweave.operators.axis import Axis
     from regweave.operators.convolution import Convolution
     from regweave.operators.convolution_settings import convolution_of
+    from regweave.operators.outputs import OutputDim, Rest, Same, followed
     from regweave.operators.planes import EnlargedTaps, Largest, PixelShuffle, PlaneWork, Repeat
     from regweave.operators.run import ElementwiseRun, RunSignature
 
@@ -51,11 +52,14 @@ __all__ = [
     "MulScalar",
     "Operand",
     "Order",
+    "OutputDim",
     "PixelShuffle",
     "PlaneWork",
     "Relu",
     "Repeat",
+    "Rest",
     "RunSignature",
+    "Same",
     "Sigmoid",
     "Signature",
     "Silu",
@@ -65,6 +69,7 @@ __all__ = [
     "TensorMul",
     "activation",
     "convolution_of",
+    "followed",
     "from_blocks",
     "to_blocks",
 ]
@@ -74,6 +79,7 @@ __getattr__ = lazy_names(
     axis=("Axis",),
     convolution=("Convolution",),
     convolution_settings=("convolution_of",),
+    outputs=("OutputDim", "Rest", "Same", "followed"),
     planes=("EnlargedTaps", "Largest", "PixelShuffle", "PlaneWork", "Repeat"),
     run=("ElementwiseRun", "RunSignature"),
 )

@@ -2,7 +2,7 @@
 
 from regweave.devices.onnxruntime.blocks import MOST_IMAGES, OUTPUT_PLACE, RANK, WORK_PLACE
 from regweave.devices.onnxruntime.counted import prepared_for
-from regweave.devices.onnxruntime.operator import Extra, NativeOperator, OutputDim, Pitch, Rest, Same
+from regweave.devices.onnxruntime.operator import Extra, NativeOperator, Pitch
 from regweave.devices.onnxruntime.registration import DOMAIN, unsupported_reason
 from regweave.devices.onnxruntime.session import NativeSession
 from regweave.devices.onnxruntime.sized import LINE, Place, Prepared, SizedOperator, Step
@@ -17,12 +17,9 @@ __all__ = [
     "Extra",
     "NativeOperator",
     "NativeSession",
-    "OutputDim",
     "Pitch",
     "Place",
     "Prepared",
-    "Rest",
-    "Same",
     "SizedOperator",
     "Step",
     "prepared_for",

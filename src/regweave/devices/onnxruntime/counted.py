@@ -11,15 +11,18 @@ from collections.abc import Sequence
 from math import prod
 
 from regweave.devices.onnxruntime.blocks import OUTPUT_PLACE, WORK_PLACE
-from regweave.devices.onnxruntime.operator import NativeOperator, Pitch, Rest, Same, shape_words
+from regweave.devices.onnxruntime.operator import NativeOperator, Pitch, shape_words
 from regweave.devices.onnxruntime.sized import Field, Place, Prepared, Shape, Step
 from regweave.errors import InputError
+from regweave.operators import followed
 
 
 def prepared_for(operator: NativeOperator, shapes: Sequence[Shape]) -> Prepared:
     """What runs `operator` on inputs of these shapes. Errors: InputError where they are not as planned."""
     batch, count = _positions(operator, shapes[0])
-    out = _result(operator, shapes[0], batch * count * operator.channels_out)
+    out = followed(operator.output, shapes[0], batch * count * operator.channels_out)
+    if out is None:
+        raise InputError(shape_words(operator))
     for shape, extra in zip(shapes[1:], operator.extras, strict=True):
         if prod(shape) != batch * (count * extra.per_position + extra.per_image):
             raise InputError(shape_words(operator))
@@ -51,18 +54,6 @@ def _positions(operator: NativeOperator, shape: Shape) -> tuple[int, int]:
     if axis >= len(shape) or shape[axis] != channels:
         raise InputError(shape_words(operator))
     return prod(shape[:axis]), prod(shape[axis + 1 :])
-
-
-def _result(operator: NativeOperator, shape: Shape, elements: int) -> Shape:
-    if any(isinstance(dim, Same) and dim.axis >= len(shape) for dim in operator.output):
-        raise InputError(shape_words(operator))
-    dims = [shape[dim.axis] if isinstance(dim, Same) else dim for dim in operator.output]
-    known = prod(dim for dim in dims if isinstance(dim, int))
-    rest = elements // known if known else 0
-    result = tuple(rest if isinstance(dim, Rest) else dim for dim in dims)
-    if prod(result) != elements:
-        raise InputError(shape_words(operator))
-    return result
 
 
 def _bytes(pitch: Pitch, count: int) -> int:

@@ -28,6 +28,7 @@ from regweave.devices.onnxruntime.blocks import (
 from regweave.devices.onnxruntime.glue import ENTRIES, glue_text
 from regweave.devices.onnxruntime.interface import VERSION, Interface
 from regweave.devices.onnxruntime.sized import Pool, SizedOperator, Sizes, image_words
+from regweave.operators import OutputDim, Rest, Same
 
 
 @dataclass(frozen=True)
@@ -48,21 +49,6 @@ class Extra:
     place: int
     per_position: int = 0
     per_image: int = 0
-
-
-@dataclass(frozen=True)
-class Same:
-    """A dimension of the output that is the input's `axis`."""
-
-    axis: int
-
-
-@dataclass(frozen=True)
-class Rest:
-    """The dimension of the output that follows from the number of elements."""
-
-
-OutputDim = int | Same | Rest
 
 
 @dataclass(frozen=True, eq=False)
