@@ -12,7 +12,8 @@ from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.banks import bank_conflicts
 from regweave.rearrangement.shared.forms import SharedWay
-from regweave.rearrangement.turning import SWAP, Swap, Turned, turned_bytes
+from regweave.rearrangement.turning import SWAP, Swap, Turned
+from regweave.rearrangement.whole_bytes import turned_bytes
 
 SM_80 = find_machine("sm_80")
 

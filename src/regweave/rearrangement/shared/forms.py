@@ -12,8 +12,8 @@ keeps its elements but needs them in registers that depend on the lane: it store
 own and loads them in its own order, with nobody to wait for. Layouts over several warps wait for the block.
 
 Parts of registers are put together by byte permutes before and after, unless they are packed on the way
-anyway. Elements of less than a byte that part are turned into bytes that travel whole (turning.py), or lie
-in bytes of their own in between (spreading.py).
+anyway. Elements of less than a byte that part are turned into bytes that travel whole (whole_bytes.py), or
+lie in bytes of their own in between (spreading.py).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from regweave.rearrangement.spreading import (
     spreading_steps,
 )
 from regweave.rearrangement.tuples import tuple_moves
-from regweave.rearrangement.turning import turned_bytes
+from regweave.rearrangement.whole_bytes import turned_bytes
 
 Find: TypeAlias = "Callable[[Request, Relation], tuple[str, Passage] | str]"
 
