@@ -45,7 +45,7 @@ GOLDEN = {
     Sigmoid(): "add 1, div 1, fma 5, mul 1, scale 1, split 1",
     Silu(): "add 1, div 1, fma 5, mul 1, scale 1, split 1",
     Tanh(): "div 1, fma 8, max 1, min 1, mul 2",
-    Gelu(): "add 1, div 1, fma 11, mul 2, scale 1, split 1",
+    Gelu(): "div 1, fma 11, max 1, min 1, mul 3",
     Gelu("tanh"): "add 1, div 1, fma 6, mul 2, scale 1, split 1",
 }
 
