@@ -15,7 +15,7 @@ from regweave.cascades.device import choose_machine
 from regweave.cascades.threads import run_each
 from regweave.images.finishing import finish
 from regweave.images.native import TYPE_NAMES, loaded_colours
-from regweave.kernels.colours.kernel import MOST_CHANNELS, ColourArguments, Colours
+from regweave.kernels.colours.structure import MOST_CHANNELS, ColourArguments, Colours
 
 _FIELDS = np.dtype([(name, np.int64) for name, _, *_ in ColourArguments._fields_])
 

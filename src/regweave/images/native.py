@@ -19,7 +19,8 @@ from regweave.cascades.threads import run_each
 from regweave.devices import cpu
 from regweave.images.finishing import Progress, finish
 from regweave.images.precision import quantise
-from regweave.kernels.colours.kernel import MOST_CHANNELS, ColourArguments, Colours, colour_kernel
+from regweave.kernels.colours.kernel import colour_kernel
+from regweave.kernels.colours.structure import MOST_CHANNELS, ColourArguments, Colours
 from regweave.machines.x86 import VectorMachine
 
 #: The kernels' names of types.

@@ -7,7 +7,8 @@ import pytest
 
 from regweave import UnsupportedError
 from regweave.devices import cpu
-from regweave.kernels.colours.kernel import ColourArguments, Colours, colour_kernel
+from regweave.kernels.colours.kernel import colour_kernel
+from regweave.kernels.colours.structure import ColourArguments, Colours
 from regweave.machines.x86 import AVX2, AVX512, supports
 from regweave.machines.x86.machine import AVX512_VBMI
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from regweave.convolution.planes.choice import choose
 from regweave.convolution.planes.chosen import Choice, scratch_bytes
 from regweave.convolution.planes.strips import strip_limit
-from regweave.kernels.colours.kernel import MOST_CHANNELS
+from regweave.kernels.colours.structure import MOST_CHANNELS
 from regweave.kernels.convolution import ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise

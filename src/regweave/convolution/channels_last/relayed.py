@@ -23,7 +23,8 @@ from regweave.convolution.planes.native import NativeConvolution
 from regweave.convolution.planes.strips import strip_limit
 from regweave.convolution.planes.tables import pack_weights
 from regweave.devices import cpu
-from regweave.kernels.colours.kernel import ColourArguments, Colours, colour_kernel
+from regweave.kernels.colours.kernel import colour_kernel
+from regweave.kernels.colours.structure import ColourArguments, Colours
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.relay import RelayPart, RelayStep, relay_kernel
 from regweave.machines.x86 import VectorMachine

@@ -1,3 +1,7 @@
-"""Pixels times a small matrix on a CPU: `kernel` has its steps, `bytes` brings pixels to lanes and back."""
+"""Pixels times a small matrix on a CPU.
+
+`structure` is what a kernel is made for, `kernel` has its steps. Between memory and one vector per channel
+stand `lanes`, for interleaved numbers, and `bytes`.
+"""
 
 __all__: list[str] = []

@@ -16,8 +16,6 @@ be planes, one per channel, which then need no staging; without a matrix the ker
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -26,17 +24,11 @@ from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
 from regweave.errors import UnsupportedError
 from regweave.kernels.colours.bytes import ByteReader, ByteWriter
+from regweave.kernels.colours.lanes import MOST_HELD, Lanes, apart, together
+from regweave.kernels.colours.structure import ELEMENT_BYTES, ColourArguments, Colours
 from regweave.kernels.sequence import Schedule, write_product
 from regweave.machines.instructions import Pattern
 from regweave.machines.x86 import VectorMachine
-from regweave.values import frozen
-
-#: Channels that a pixel may have, before and after.
-MOST_CHANNELS = 4
-#: Index vectors that are held in registers.
-_MOST_HELD = 14
-#: Bytes of an element of each type.
-ELEMENT_BYTES = {"u8": 1, "u16": 2, "f32": 4}
 
 # loads widen to f32, stores narrow from it; "from" and "to" are addresses
 _AVX512 = {
@@ -76,49 +68,6 @@ _AVX2 = {
     },
 }  # fmt: skip
 _TABLES = {"avx512": _AVX512, "avx2": _AVX2}
-# any lanes of two vectors; lanes of one
-_PICK = Pattern("d:v index:v|m a:v b:v", ("vmovaps %=0, %1", "vpermi2ps %+0, %2, %3"))
-_PERMUTE = Pattern("d:v index:m a:v", ("vmovaps %=0, %1", "vpermps %+0, %+0, %2"))
-
-
-_FIELDS = ("source", "target", "matrix", "tiles", "source_step", "target_step")
-
-
-class ColourArguments(ctypes.Structure):
-    """Argument of a colour kernel: `void colours(const ColourArguments *)`.
-
-    Addresses of the first pixels and of the matrix (f32, N rows of K factors and the constant); `tiles` of
-    `Colours.pixels`, at least 1; the steps are bytes from plane to plane.
-    """
-
-    _fields_ = tuple((name, ctypes.c_int64) for name in _FIELDS)
-
-
-@frozen
-class Colours:
-    """What a colour kernel is made for: channels before and after, the types of their elements, whether they
-    stand in planes, whether a matrix lies between (without one, channels and results are as many), whether
-    f32 results pass the caches: then the target starts at a multiple of a vector's bytes; whether all sums
-    are known to be smaller than 2 ** 31."""
-
-    channels: int
-    results: int
-    source: str
-    target: str
-    source_planes: bool = False
-    target_planes: bool = False
-    matrix: bool = True
-    stream: bool = False
-    bounded: bool = False
-
-    def tiles_at_once(self, machine: VectorMachine) -> int:
-        """Vectors of pixels that a round of the kernel takes: two from bytes to bytes with AVX-512."""
-        planes = self.source_planes or self.target_planes
-        return 2 if self.source == self.target == "u8" and not planes and machine.name == "avx512" else 1
-
-    def pixels(self, machine: VectorMachine) -> int:
-        """Pixels of one round of the kernel, a tile."""
-        return self.tiles_at_once(machine) * machine.lanes
 
 
 @lru_cache(maxsize=64)
@@ -143,8 +92,7 @@ class ColourSteps:
         self.b = Builder(machine, name="rw_colours", arguments=("args",))
         self.loaded: list[Variable] = []
         self.bytes: list[Variable] = []
-        self.wide = machine.name == "avx512"
-        self.held: dict[tuple[int, ...], Variable] = {}
+        self.moves = Lanes(self.b, machine)
         self.factors: list[Variable] = []
 
     def enter(self) -> None:
@@ -161,8 +109,8 @@ class ColourSteps:
         self.writer = (
             ByteWriter(b, colours.results, tiles, bounded=colours.bounded) if self._bytes_out else None
         )
-        if self.wide:
-            self._hold()
+        if self.moves.wide:
+            self.moves.hold(self._orders())
             self._hold_matrix()
         b.emit("align", 32)
         b.label("tile")
@@ -191,38 +139,22 @@ class ColourSteps:
             found.append(pointer)
         return found
 
-    def _hold(self) -> None:
-        """What picks are told, in registers as far as these go: loading it takes longer than the pick."""
-        lanes, told = self.machine.lanes, dict[tuple[int, ...], None]()
-        colours = self.colours
-        for count, other_way, orders in (
-            (colours.channels, colours.source_planes or self._bytes_in, self._plane_orders()),
-            (colours.results, colours.target_planes or self._bytes_out, self._result_orders()),
-        ):
-            if count > 1 and not other_way:
-                told |= dict.fromkeys(index for order in orders for index in _picks(order, count, lanes))
-        for index in list(told)[:_MOST_HELD]:
-            self.held[index] = self.b.vector("told")
-            self.b.emit("load", self.held[index], self._index(index))
+    def _orders(self) -> list[list[np.ndarray]]:
+        """Those that picks are told of: of pixels that are no planes, and no bytes."""
+        colours, lanes, orders = self.colours, self.machine.lanes, []
+        if colours.channels > 1 and not (colours.source_planes or self._bytes_in):
+            orders.append(apart(colours.channels, lanes))
+        if colours.results > 1 and not (colours.target_planes or self._bytes_out):
+            orders.append(together(colours.results, lanes))
+        return orders
 
     def _hold_matrix(self) -> None:
         """The matrix's elements, repeated, where there are registers for all."""
         count = self.colours.results * (self.colours.channels + 1)
-        if self.colours.matrix and count + len(self.held) <= _MOST_HELD:
+        if self.colours.matrix and count + len(self.moves.held) <= MOST_HELD:
             self.factors = self.b.vectors("factor", count)
             for i, factor in enumerate(self.factors):
                 self.b.emit("broadcast", factor, self.b.at(self.matrix, 4 * i))
-
-    def _plane_orders(self) -> list[np.ndarray]:
-        """Where each channel's elements are in interleaved vectors."""
-        count, lanes = self.colours.channels, np.arange(self.machine.lanes)
-        return [lanes * count + k for k in range(count)]
-
-    def _result_orders(self) -> list[np.ndarray]:
-        """Where the elements of each interleaved vector are in vectors of one result."""
-        count, lanes = self.colours.results, self.machine.lanes
-        elements = np.arange(count * lanes).reshape(count, lanes)
-        return list(elements % count * lanes + elements // count)
 
     def load(self, operand: str, buffer: int | None) -> None:
         """A tile's pixels, of which there is one block; the matrix is in cache and stays there."""
@@ -243,7 +175,10 @@ class ColourSteps:
         if operand == "A" and self.reader is None:
             self.planes = self.loaded
             if not self.colours.source_planes:
-                self.planes = [self._take(self.loaded, order) for order in self._plane_orders()]
+                self.planes = [
+                    self.moves.take(self.loaded, order)
+                    for order in apart(self.colours.channels, self.machine.lanes)
+                ]
 
     def publish(self) -> None:
         """There is nobody else."""
@@ -291,12 +226,14 @@ class ColourSteps:
         (sums, *_) = self.sums
         if self.writer is not None:
             self.writer.store(self.targets[0], self.sums)
-        for i, order in enumerate(self._result_orders() if self.writer is None else ()):
+        for i, order in enumerate(
+            together(colours.results, self.machine.lanes) if self.writer is None else ()
+        ):
             if colours.target_planes:
                 self._move("store", colours.target, sums[i], b.at(self.targets[i]))
             else:
                 place = b.at(self.targets[0], i * size)
-                self._move("store", colours.target, self._take(sums, order), place)
+                self._move("store", colours.target, self.moves.take(sums, order), place)
         for pointer in self.sources:
             b.emit("add", pointer, loaded if colours.source_planes else colours.channels * loaded)
         for pointer in self.targets:
@@ -318,42 +255,3 @@ class ColourSteps:
             self.b.emit("store_stream" if which == "store" and self.colours.stream else which, *operands)
         else:
             self.b.emit_template(pattern, *operands)
-
-    def _take(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
-        """A vector of the elements `order`, counted through all sources."""
-        if len(sources) == 1:
-            return sources[0]
-        return self._pick(sources, order) if self.wide else self._blend(sources, order)
-
-    def _pick(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
-        """Of the first two vectors, then of what was taken and the next one."""
-        taken = sources[0]
-        for source, index in zip(sources[1:], _picks(order, len(sources), self.machine.lanes), strict=True):
-            former, taken = taken, self.b.vector("moved")
-            self.b.emit_template(_PICK, taken, self.held.get(index) or self._index(index), former, source)
-        return taken
-
-    def _blend(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
-        """Of every vector for itself, put together lane by lane."""
-        b, lanes = self.b, self.machine.lanes
-        place = self._index(order % lanes)
-        taken = b.vector("moved")
-        b.emit_template(_PERMUTE, taken, place, sources[0])
-        for i, source in enumerate(sources[1:], 1):
-            former, moved, taken = taken, b.vector("moved"), b.vector("both")
-            b.emit_template(_PERMUTE, moved, place, source)
-            b.emit(
-                "blend", taken, former, moved, sum(1 << int(at) for at in np.flatnonzero(order // lanes == i))
-            )
-        return taken
-
-    def _index(self, order: Sequence[int] | np.ndarray) -> Memory:
-        return self.b.data(np.asarray(order, np.uint32).tobytes())
-
-
-def _picks(order: np.ndarray, count: int, lanes: int) -> list[tuple[int, ...]]:
-    """What each pick of `ColourSteps._pick` is told: its lanes, then those of the next."""
-    found = [np.where(order < 2 * lanes, order, 0)]
-    for i in range(2, count):
-        found.append(np.where(order // lanes == i, lanes + order % lanes, np.arange(lanes)))
-    return [tuple(int(lane) for lane in index) for index in found]
