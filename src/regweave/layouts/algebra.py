@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.layouts.layout import Layout, number_kind
+from regweave.layouts.checking import number_kind
+from regweave.layouts.layout import Layout
 from regweave.layouts.numbers import check_slots, divided, whole_numbers, whole_pair
 
 if TYPE_CHECKING:

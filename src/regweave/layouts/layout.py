@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from regweave.errors import InputError, UnsupportedError
+from regweave.layouts.checking import checked_table, number_kind, tile_sizes
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
 from regweave.layouts.numbers import check_slots, divided, whole_number, whole_numbers, whole_pair
@@ -69,7 +70,7 @@ class Layout:
             raise InputError(f"{self.name!r} cannot name a layout", expected="one line of text")
         where = f"layout {self.name}"
         table = whole_numbers(self.table, where)  # a copy: nobody else may write to it
-        rows, columns = _tile(self.shape, where)
+        rows, columns = tile_sizes(self.shape, where)
         object.__setattr__(self, "shape", (rows, columns))
         element_type(self.dtype)
         if (
@@ -80,33 +81,7 @@ class Layout:
             raise InputError(
                 f"axes {self.axes!r}", where=where, expected="two different names, one line each"
             )
-        if table.ndim != 2 or table.size == 0:
-            raise InputError(
-                f"a table of shape {table.shape}",
-                where=where,
-                expected="a table [lanes, items] with at least one slot",
-            )
-        if int(table.min()) < 0 or int(table.max()) >= rows * columns:
-            wrong = np.argwhere((table < 0) | (table >= rows * columns))
-            lane, item = (int(number) for number in wrong[0])
-            raise InputError(
-                f"lane {lane} item {item} holds element {int(table[lane, item])}",
-                where=where,
-                expected=f"0 to {rows * columns - 1}, row * {columns} + column",
-            )
-        # n slots leave one of the first n + 1 elements out, if there are as many
-        held = np.zeros(min(rows * columns, table.size + 1), dtype=bool)
-        held[table if held.size == rows * columns else table[table < held.size]] = True
-        if not held.all():
-            row, column = divmod(int(held.argmin()), columns)
-            raise InputError(
-                f"no slot holds element ({row}, {column}){_held_again(table, columns)}",
-                where=where,
-                expected="every element of the tile in at least one slot",
-            )
-        table = table.astype(number_kind((rows, columns)))
-        table.setflags(write=False)
-        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "table", checked_table(table, (rows, columns), where))
 
     @classmethod
     def derived(
@@ -137,7 +112,7 @@ class Layout:
         where = f"layout {name}"
         check_slots(1 << len(lane) + len(item), where)
         pairs = [whole_pair(bit, where, "(rows, columns) for each bit") for bit in (*lane, *item)]
-        rows, columns = _tile(shape, where)
+        rows, columns = tile_sizes(shape, where)
         outside = [pair for pair in pairs if not (0 <= pair[0] < rows and 0 <= pair[1] < columns)]
         if outside:
             raise InputError(
@@ -160,7 +135,7 @@ class Layout:
         pairs = whole_numbers(
             elements, where, "elements[lane][item] = (row, column), equally many items per lane"
         )
-        rows, columns = _tile(shape, where)
+        rows, columns = tile_sizes(shape, where)
         if pairs.ndim != 3 or pairs.shape[2] != 2:
             raise InputError(
                 f"a table of shape {pairs.shape}",
@@ -360,33 +335,3 @@ class Layout:
             return self.to_svg()
         except UnsupportedError:  # too large to draw: a notebook then shows the text
             return None
-
-
-def number_kind(shape: tuple[int, int]) -> type[np.signedinteger[Any]]:
-    """The type of the numbers of a tile's elements."""
-    return np.int32 if shape[0] * shape[1] <= 1 << 31 else np.int64
-
-
-def _tile(shape: Any, where: str) -> tuple[int, int]:
-    """The sizes of a tile, checked; element numbers fit into 64 bits."""
-    rows, columns = whole_pair(shape, where, "a tile (rows, columns)")
-    if rows < 1 or columns < 1 or rows * columns >= 1 << 62:
-        raise InputError(
-            f"a {rows} x {columns} tile",
-            where=where,
-            expected="at least one row and column, under 2^62 elements",
-        )
-    return rows, columns
-
-
-def _held_again(table: NDArray[np.int64], columns: int) -> str:
-    """Which slot holds what another one does, where there is one: it may be meant for what nobody holds."""
-    flat = table.ravel()
-    _, first = np.unique(flat, return_index=True)
-    again = np.setdiff1d(np.arange(flat.size), first)
-    if not again.size:
-        return ""
-    places = np.flatnonzero(flat == flat[again[0]])[:2]
-    (other, at), (lane, item) = (divmod(int(place), table.shape[1]) for place in places)
-    row, column = divmod(int(flat[again[0]]), columns)
-    return f"; lane {lane} item {item} holds ({row}, {column}), as lane {other} item {at} does"
