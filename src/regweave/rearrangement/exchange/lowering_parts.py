@@ -35,7 +35,7 @@ from regweave.rearrangement.expressions.predicates import find_predicate
 from regweave.rearrangement.expressions.synthesis import synthesise
 from regweave.rearrangement.expressions.tables import Table
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.networks.search import Network, Node
+from regweave.rearrangement.networks.network import Network, Node
 from regweave.rearrangement.parts import Contents
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.schedule.travel import Travel

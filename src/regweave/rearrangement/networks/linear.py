@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.rearrangement.networks.search import ANY, Network, Node, find_network
+from regweave.rearrangement.networks.network import ANY, Network, Node
+from regweave.rearrangement.networks.search import find_network
 from regweave.rearrangement.steps.bit_steps import combined
 from regweave.rearrangement.subspaces import coordinates, extend, reduced, spanned
 

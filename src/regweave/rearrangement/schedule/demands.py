@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regweave.rearrangement.networks.linear import cheapest_network
-from regweave.rearrangement.networks.search import Network
+from regweave.rearrangement.networks.network import Network
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,7 @@ import numpy as np
 
 from regweave.layouts.elements import REGISTER_BITS
 from regweave.rearrangement.group import Group
-from regweave.rearrangement.networks.search import Network
+from regweave.rearrangement.networks.network import Network
 from regweave.rearrangement.parts import NOTHING
 from regweave.rearrangement.schedule.demands import Demands
 from regweave.rearrangement.schedule.matrix import CoordinationMatrix, Entry
