@@ -9,12 +9,14 @@ import pytest
 from onnx import helper
 
 from regweave.devices.onnxruntime import unsupported_reason
-from regweave.engine.deciding import CLOSE_SPEEDUP, Court, Judgement
+from regweave.engine.evidence import Evidence
+from regweave.engine.judgement import CLOSE_SPEEDUP, Judgement
 from regweave.engine.optimiser import Workshop
 from regweave.engine.profiling import Recording
 from regweave.engine.proposals import Proposal
 from regweave.engine.racing import Race
 from regweave.engine.report import Timing
+from regweave.engine.sieving import drop_slow
 from regweave.engine.undisturbed import Soloist, note_on, settled, taken_away
 
 
@@ -115,8 +117,8 @@ class Part:
     forced: bool = False
 
 
-class Recorded(Court):
-    """A court whose measurements were taken before."""
+class Recorded(Evidence):
+    """Evidence whose measurements were taken before."""
 
     def __init__(self, rounds):
         self.rounds, self.asked, self.patient, self.started = iter(rounds), [], False, 0.0
@@ -126,7 +128,7 @@ class Recorded(Court):
     def in_time(self):
         return False
 
-    def _timings(self, wanted):
+    def timings(self, wanted):
         self.asked.append([p.piece.name for p in wanted])
         return {name: Timing(s, 1.0, s) for name, s in next(self.rounds).items()}
 
@@ -135,10 +137,10 @@ def dropped(rounds, forced=()):
     names = list(rounds[0])
     proposals = [Proposal(Part(name, name in forced), 1.0, 0.5, 1.0, "predicted") for name in names]
     fates = {p.piece.name: Judgement(p, True, "") for p in proposals}
-    court = Recorded(rounds)
-    kept = court._drop_slow(proposals, fates)
+    evidence = Recorded(rounds)
+    kept = drop_slow(evidence, proposals, fates)
     assert {p.piece.name for p in kept} == {name for name, fate in fates.items() if fate.fused}
-    return [p.piece.name for p in kept], court.asked, fates
+    return [p.piece.name for p in kept], evidence.asked, fates
 
 
 def test_what_is_clearly_slow_goes_at_once():

@@ -19,9 +19,11 @@ from regweave.cascades.device import choose_machine
 from regweave.cascades.threads import usable_processors
 from regweave.devices.onnxruntime import NativeSession, unsupported_reason
 from regweave.engine.attribution import node_names
-from regweave.engine.deciding import Court, Judgement
+from regweave.engine.deciding import decide
+from regweave.engine.evidence import Evidence
 from regweave.engine.fused import Fused
 from regweave.engine.inputs import ports_of
+from regweave.engine.judgement import Judgement
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.engine.proposals import proposed_chains, proposed_rest
@@ -92,8 +94,8 @@ def fuse(
         taken = [p.piece for p in chains if p.hopeful or p.piece.forced or tune]
         rest, spare = proposed_rest(seen, taken, apart, count, names)
         natives = Natives(target, count, block_size())
-        court = Court(seen, read, parts, natives, shop, feeds, optimised, baseline, say, patient=tune)
-        decision = court.decide([*chains, *rest], spare)
+        evidence = Evidence(seen, read, parts, natives, shop, feeds, optimised, baseline, say, patient=tune)
+        decision = decide(evidence, [*chains, *rest], spare)
         session = decision.session
         say("comparing the outputs with onnxruntime's")
         errors = compare_outputs(session.run(None, feeds), expected)

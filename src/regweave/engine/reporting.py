@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from regweave.devices.onnxruntime import DOMAIN
 from regweave.engine.building import BLOCKED, Build
-from regweave.engine.deciding import Decision, Judgement
+from regweave.engine.deciding import Decision
+from regweave.engine.judgement import Judgement
 from regweave.engine.natives import Native
 from regweave.engine.report import Accuracy, NativeShare, PieceReport, Report, SeamReport, Shape, Timing
 from regweave.graphs import Model, Piece
