@@ -112,9 +112,10 @@ def test_narrow_images_and_f32_agree(machine, name):
 
 @pytest.mark.parametrize("size", [(13, 13), (31, 31), (63, 63), (1, 15), (17, 1), (9, 35)])
 @pytest.mark.parametrize("channels", [1, 3, 8])
-def test_means_of_many_pixels_are_exact(size, channels):
+def test_means_of_many_pixels_are_exact(size, channels, monkeypatch):
     if AVX512 not in MACHINES:
         pytest.skip("this processor has no AVX-512")
+    monkeypatch.setenv("REGWEAVE_ISA", "avx512")
     weights = np.full((1, *size), 1 / (size[0] * size[1]))
     chosen = ImageFilter("mean", weights.astype(np.float32))
     for border, height, width in zip(BORDERS, (1, 70, 33), (16, 47, 100), strict=True):
@@ -137,7 +138,7 @@ def test_what_is_no_mean_of_many_pixels():
 
 def test_progress_is_told_of_whole_rows(monkeypatch):
     image = np.random.default_rng(2).integers(0, 256, (100, 200, 3), dtype=np.uint8)
-    monkeypatch.setattr("regweave.images.bytewise._BYTES", 1)
+    monkeypatch.setattr("regweave.images.bands._BYTES", 1)
     monkeypatch.setattr("regweave.images.means._BYTES", 1)
     for name in ("gaussian3", "box3", "box13"):
         seen = []
@@ -164,7 +165,7 @@ def test_rows_anywhere(machine):
 
 @pytest.mark.parametrize("name", ["gaussian3", "gaussian7", "box31"])
 def test_strides(machine, name, monkeypatch):
-    monkeypatch.setattr("regweave.images.bytewise._WHOLE", 1)  # a few bands at a time
+    monkeypatch.setattr("regweave.images.bands._WHOLE", 1)  # a few bands at a time
     chosen = image_filter(name)
     for kind, channels, height, width, stride in (
         (np.uint8, 3, 203, 150, 2),

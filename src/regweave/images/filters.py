@@ -3,11 +3,11 @@
     >>> soft = filter_image(photo, image_filter("gaussian5"))
     >>> edges = filter_image(photo, image_filter("sobel"), stride=2)
 
-Images of 8 and 16 bits are filtered as they lie in memory where whole numbers do it (`bytewise`, `means`);
-all else goes band by band through `Conv2d`. A band is some rows of the image with what its kernels reach
-above and below, as f32, one plane per channel; so an image that is mapped from a file needs memory for a band
-only. Kernels are not flipped (as in OpenCV's filter2D); the middle of a kernel of even size is the element
-right and below. Channels are filtered apart.
+Images are filtered as they lie in memory: of 8 and 16 bits where whole numbers do it (`bytewise`, `means`),
+else in f32 (`weighted`). Narrow images and very large kernels go band by band through `Conv2d`. A band is
+some rows of the image with what its kernels reach above and below, as f32, one plane per channel; so an image
+that is mapped from a file needs memory for a band only. Kernels are not flipped (as in OpenCV's filter2D);
+the middle of a kernel of even size is the element right and below. Channels are filtered apart.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from regweave.images.finishing import Progress, check_progress
 from regweave.images.means import filter_means
 from regweave.images.operations import read_matrix
 from regweave.images.taking import check_out, whole_number
+from regweave.images.weighted import filter_weighted
 from regweave.images.whole import whole_numbers
 from regweave.memory import room
 from regweave.values import frozen
@@ -188,6 +189,8 @@ def filter_image(
     count, high, wide = chosen.kernels.shape
     workers = thread_count(threads)
     if image.dtype != np.float32 and _in_whole_numbers(image, chosen, stride, border, workers, out, progress):
+        return out
+    if filter_weighted(image, chosen, border, workers, out, progress, stride=stride):
         return out
     from regweave.images.conversion import to_image
 

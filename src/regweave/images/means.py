@@ -17,8 +17,8 @@ from regweave.cascades.arrays import aligned_bytes
 from regweave.cascades.device import choose_machine
 from regweave.cascades.threads import run
 from regweave.devices import cpu
+from regweave.images.bands import is_dense
 from regweave.images.beyond import inside
-from regweave.images.bytewise import is_dense
 from regweave.images.finishing import Progress
 from regweave.kernels.photographs import MeanArguments, MeanFilter
 from regweave.machines.x86 import VectorMachine

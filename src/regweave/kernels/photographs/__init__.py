@@ -20,18 +20,30 @@ if TYPE_CHECKING:
     from regweave.kernels.photographs.kernel import photograph_kernel
     from regweave.kernels.photographs.means import MeanArguments, MeanFilter, mean_filter_kernel
     from regweave.kernels.photographs.structure import ByteFilter
+    from regweave.kernels.photographs.weighted import (
+        ROWS,
+        SEGMENT,
+        WeightedArguments,
+        WeightedFilter,
+        weighted_kernel,
+    )
 
 __all__ = [
     "BAND",
+    "ROWS",
+    "SEGMENT",
     "ByteFilter",
     "MeanArguments",
     "MeanFilter",
     "PhotographArguments",
+    "WeightedArguments",
+    "WeightedFilter",
     "band_rows",
     "in_memory",
     "least_length",
     "mean_filter_kernel",
     "photograph_kernel",
+    "weighted_kernel",
 ]
 
 __getattr__ = lazy_names(
@@ -40,4 +52,5 @@ __getattr__ = lazy_names(
     kernel=("photograph_kernel",),
     means=("MeanArguments", "MeanFilter", "mean_filter_kernel"),
     structure=("ByteFilter",),
+    weighted=("ROWS", "SEGMENT", "WeightedArguments", "WeightedFilter", "weighted_kernel"),
 )
