@@ -35,10 +35,13 @@ def test_seams(make_chain: Make, isa: str, order: str, strategy: str) -> None:
     assert all(seam.reason for seam in plan.seams)
 
 
-def test_a_plan_is_a_value(make_chain: Make) -> None:
+def test_a_plan_is_a_value(make_chain: Make, isa: str) -> None:
     chain = make_chain((8, 16, 4))
-    assert compile_chain(chain).plan == compile_chain(chain).plan
-    assert compile_chain(chain).plan != compile_chain(chain, threads=2).plan
+    plan = compile_chain(chain, threads=1, isa=isa).plan
+    assert plan == compile_chain(chain, threads=1, isa=isa).plan
+    assert plan != compile_chain(make_chain((8, 16, 5)), threads=1, isa=isa).plan
+    # the portable device has one thread
+    assert (plan == compile_chain(chain, threads=2, isa=isa).plan) == (isa == "portable")
 
 
 def test_json(make_chain: Make, isa: str) -> None:

@@ -76,22 +76,23 @@ def test_weights_that_find_no_register_stay_in_memory():
     assert tile.rows == 7
 
 
-def test_form_none_at_stride_two_is_for_one_channel_of_a_group():
+@pytest.mark.parametrize("isa", ISAS)
+def test_form_none_at_stride_two_is_for_one_channel_of_a_group(isa):
     x, w = np.zeros((1, 2, 9, 9), np.float32), np.zeros((2, 1, 3, 3), np.float32)
-    assert Conv2d(w, stride=2, groups=2, form="none")(x).shape == (1, 2, 4, 4)
+    assert Conv2d(w, stride=2, groups=2, form="none", isa=isa)(x).shape == (1, 2, 4, 4)
     for weights, groups, extra in (
         (w.reshape(1, 2, 3, 3), 1, {}),
         (w, 2, {"order": "nhwc"}),
         (w, 2, {"stride": 3}),
     ):
-        settings_ = {"stride": 2, "groups": groups, "form": "none", **extra}
+        settings_ = {"stride": 2, "groups": groups, "form": "none", "isa": isa, **extra}
         image = x.transpose(0, 2, 3, 1).copy() if "order" in extra else x
         with pytest.raises(InputError, match=r"form none at stride"):
             Conv2d(weights, **settings_)(image)
     apart = np.zeros((1, 2, 9, 18), np.float32)[..., ::2]
     with pytest.raises(InputError, match=r"elements side by side"):
-        Conv2d(w, stride=2, groups=2, form="none")(apart)
-    assert Conv2d(w, stride=2, groups=2)(apart).shape == (1, 2, 4, 4)
+        Conv2d(w, stride=2, groups=2, form="none", isa=isa)(apart)
+    assert Conv2d(w, stride=2, groups=2, isa=isa)(apart).shape == (1, 2, 4, 4)
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -161,27 +161,30 @@ def test_finite_results_never_take_the_other_kernel(isa, monkeypatch):
     assert np.abs(y - 27).max() < 1e-5
 
 
-def test_what_cannot_be_transformed_is_refused_by_name():
+@pytest.mark.parametrize("isa", ISAS)
+def test_what_cannot_be_transformed_is_refused_by_name(isa):
     x = np.zeros((1, 1, 20, 20), np.float32)
     for kernel, settings_ in ((6, {}), (2, {"stride": 2}), (3, {"stride": 3}), (3, {"dilation": 2})):
-        layer = Conv2d(np.zeros((1, 1, kernel, kernel), np.float32), form="transformed", **settings_)
+        weights = np.zeros((1, 1, kernel, kernel), np.float32)
+        layer = Conv2d(weights, form="transformed", isa=isa, **settings_)
         with pytest.raises(InputError, match=r"form transformed for a kernel of .* rows"):
             layer(x)
     with pytest.raises(InputError, match="1 results in a column"):
-        Conv2d(np.zeros((1, 1, 3, 3), np.float32), form="transformed")(x[:, :, :3])
+        Conv2d(np.zeros((1, 1, 3, 3), np.float32), form="transformed", isa=isa)(x[:, :, :3])
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("order", ["nchw", "nhwc"])
 @pytest.mark.parametrize(("channels", "kernel", "stride"), [(1, 5, 1), (16, 3, 1), (3, 7, 2)])
-def test_weights_near_the_largest_float_are_summed_one_by_one(order, channels, kernel, stride):
+def test_weights_near_the_largest_float_are_summed_one_by_one(isa, order, channels, kernel, stride):
     """Sums of them would overflow, where results do not."""
     random = np.random.default_rng(kernel)
     filters = 1 if channels == 1 else 8
     weights = np.full((filters, channels, kernel, kernel), 3e38, np.float32)
     x = random.uniform(-1, 1, (1, channels, 24, 400)).astype(np.float32) / weights[0].size
-    layer = Conv2d(weights, stride=stride, padding=kernel // 2, order=order, threads=1)
+    layer = Conv2d(weights, stride=stride, padding=kernel // 2, order=order, threads=1, isa=isa)
     y = layer(x if order == "nchw" else np.ascontiguousarray(np.moveaxis(x, 1, -1)))
     y = y if order == "nchw" else np.moveaxis(y, -1, 1)
-    small = Conv2d(weights / np.float32(2.0**100), stride=stride, padding=kernel // 2, threads=1)
+    small = Conv2d(weights / np.float32(2.0**100), stride=stride, padding=kernel // 2, threads=1, isa=isa)
     assert np.abs(y / 2.0**100 - small(x)).max() <= 1e-5 * np.abs(small(x)).max()
