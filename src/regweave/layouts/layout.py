@@ -30,7 +30,7 @@ from regweave.errors import InputError, UnsupportedError
 from regweave.layouts.checking import checked_table, number_kind, tile_sizes
 from regweave.layouts.elements import ElementType, element_type
 from regweave.layouts.linear import Basis, find_basis, table_of
-from regweave.layouts.numbers import check_slots, divided, whole_number, whole_numbers, whole_pair
+from regweave.layouts.numbers import check_slots, divided, row_blocks, whole_number, whole_numbers, whole_pair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -183,6 +183,14 @@ class Layout:
     def bijective(self) -> bool:
         """Whether every element is held exactly once."""
         return self.table.size == self.elements
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether every lane holds the elements of the first one, moved by a constant."""
+        first = self.table[0] - self.table[0, 0]
+        return all(
+            bool((self.table[some] - self.table[some, :1] == first).all()) for some in row_blocks(self.table)
+        )
 
     @cached_property
     def basis(self) -> Basis | None:

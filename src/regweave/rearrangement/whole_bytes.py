@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from regweave.layouts import Layout
-from regweave.layouts.numbers import divided, row_blocks
+from regweave.layouts.numbers import divided
 from regweave.rearrangement.holders import nearest_holders
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.turning import Swap, Turned
@@ -184,10 +184,8 @@ class _Side:
 
 def _side(layout: Layout, size: int) -> _Side:
     """A layout in parts of `size` items."""
-    table = layout.table
-    first = table[0] - table[0, 0]
-    same = all((table[some] - table[some, :1] == first).all() for some in row_blocks(table))
-    return _Side(layout, size, table[:1] if same else table, np.ascontiguousarray(table[:, ::size]))
+    rows = layout.table[: 1 if layout.uniform else None]
+    return _Side(layout, size, rows, np.ascontiguousarray(layout.table[:, ::size]))
 
 
 def _partners(

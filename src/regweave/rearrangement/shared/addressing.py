@@ -122,38 +122,43 @@ def addresses_within(
     given = np.asarray(tables, dtype=np.int32)
     if given.shape[1] <= _LANES:  # look-ups take few instructions
         return _one_by_one(given, alike, most)
-    turned = _turned(given)
+    turned = _turned(given, alike)
     if most is not None and turned.operations > most:
         return _one_by_one(given, alike, most)
     return _one_by_one(given, alike, turned.operations - 1) or turned
 
 
-def _turned(given: NDArray[np.int32]) -> Addresses:
+def _turned(tables: NDArray[np.int32], alike: NDArray[np.int64] | None) -> Addresses:
     """Values for rows of banks and for places within them; what a place is turned by is added."""
+    kinds = np.arange(len(tables)) if alike is None else alike
+    # tables that differ by whole rows share all but these rows
+    _, first, which = np.unique(kinds * _ROW + tables[:, 0] % _ROW, return_index=True, return_inverse=True)
+    some, order = np.unique(first[which], return_inverse=True)
+    given = tables[some]
     places = given & _ROW - 1
     rows = given - places
     moves = rows - rows[:, :1], places - places[:, :1] & _ROW - 1
-    starts = [rows[:, 0].copy(), places[:, 0].copy()]
+    starts, least = [rows[:, 0], places[:, 0]], np.zeros(len(given), dtype=given.dtype)
     values: list[ThreadValue | TurnedValue] = []
-    which: list[NDArray[np.int64]] = []  # the number of the value of each row, and of each place
-    for side, tables in enumerate(moves):
-        first = first_alike(tables)
-        kinds, kind = np.unique(first, return_inverse=True)
-        least = tables[kinds].min(axis=1) * (side == 0)
-        shifted = tables[kinds] - least[:, None]
+    parts: list[NDArray[np.int64]] = []  # the number of the value of each row, and of each place
+    for side, moved in enumerate(moves):
+        different, kind = np.unique(first_alike(moved), return_inverse=True)
+        shifted = moved[different]
+        if side == 0:
+            least = shifted.min(axis=1)[kind]
+            shifted = shifted - shifted.min(axis=1)[:, None]
         there = shifted.any(axis=1)
-        which.append(np.where(there, len(values) + np.cumsum(there) - 1, -1)[kind])
+        parts.append(np.where(there, len(values) + np.cumsum(there) - 1, -1)[kind])
         values += map(_value, shifted[there], _linear(shifted[there]))
-        starts[side] += least[kind]
     support, largest = np.bitwise_or.reduce(moves[1], axis=1), moves[1].max(axis=1)
     step = np.where(support == 0, 1, support & -support)  # places are multiples of it
     turns = starts[1] // step * step
     turns[largest + turns < _ROW] = 0  # none begins again
-    number, known = which[1] + 1 + (which[0] + 1) * (len(values) + 1), len(values)
+    number, known = parts[1] + 1 + (parts[0] + 1) * (len(values) + 1), len(values)
     _, first, use = np.unique(number * _ROW + turns, return_index=True, return_inverse=True)
-    parts = [each[first].tolist() for each in (*which, turns)]
-    values += map(TurnedValue, *parts)
-    uses = zip((known + use).tolist(), (starts[0] + starts[1] - turns).tolist(), strict=True)
+    values += map(TurnedValue, *([each[first].tolist() for each in (*parts, turns)]))
+    offsets = tables[:, 0] - starts[1][order] + (least + starts[1] - turns)[order]
+    uses = zip((known + use)[order].tolist(), offsets.tolist(), strict=True)
     return Addresses(tuple(values), tuple((value, 0, offset) for value, offset in uses))
 
 
