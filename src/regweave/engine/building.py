@@ -36,7 +36,8 @@ from regweave.engine.blocking import Native as NativeForm
 from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.enlarged import Enlarged, fold_enlargements
 from regweave.engine.joining import Joined, join
-from regweave.engine.natives import PLACES, Native, Natives
+from regweave.engine.native import PLACES, Native
+from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop
 from regweave.engine.stand_ins import Known, with_stand_ins
 from regweave.graphs import Model, Piece, replace_pieces

@@ -7,12 +7,10 @@ from functools import lru_cache
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.engine.native import PART_ELEMENTS
 from regweave.errors import UnsupportedError
 from regweave.kernels.blocks.pools import Pool, PoolArguments, pool_kernel
 from regweave.machines.x86 import VectorMachine
-
-PART_ELEMENTS = 1 << 14
-"""Elements of the result that are worth waking a thread for."""
 
 
 def pool_operator(

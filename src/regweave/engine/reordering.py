@@ -7,11 +7,9 @@ from functools import lru_cache
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.engine.native import PART_ELEMENTS
 from regweave.kernels.blocks.reorders import reorder_arguments, reorder_kernel
 from regweave.machines.x86 import VectorMachine
-
-PART_ELEMENTS = 1 << 14
-"""Elements that are worth waking a thread for."""
 
 
 def reorder_operator(

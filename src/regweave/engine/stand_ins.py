@@ -23,7 +23,8 @@ from regweave.engine.blocking.forms import NCHWC
 from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
 from regweave.engine.linewise import linewise_operator
-from regweave.engine.natives import Native, Natives
+from regweave.engine.native import Native
+from regweave.engine.natives import Natives
 from regweave.engine.pooling import pool_operator
 from regweave.engine.reordering import reorder_operator
 from regweave.engine.views_between import drop_unread, former_names, join_views
