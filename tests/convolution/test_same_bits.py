@@ -79,7 +79,7 @@ def test_the_order_of_parts_does_not_change_bits_that_pass_the_caches(isa, monke
     for order in ORDERS:
         monkeypatch.setattr(pool, "run", order)
         results.append(Conv2d(w, padding=1, threads=5, form="transformed", isa=isa)(x))
-    assert [tile.stream for tile in tiles] == [True, True]
+    assert [tile.stream for tile in tiles] == [isa == "avx512"] * 2  # half lines never pass them
     assert np.array_equal(*results)
 
 

@@ -22,7 +22,7 @@ from regweave.cascades.threads import thread_count
 from regweave.convolution.decision import ORDERS, dense_strides
 from regweave.convolution.halves import convolve_halves
 from regweave.convolution.planes.form import FORMS, combines
-from regweave.convolution.planes.strips import untransformed
+from regweave.convolution.planes.strips import LINE, untransformed
 from regweave.convolution.portable import run_portable
 from regweave.convolution.preparing import LayerCode
 from regweave.convolution.results import new_result, paged
@@ -227,7 +227,7 @@ class Conv2d:
         used = self._compute(c, x, y)
         if used is not None and self.machine is not None and (x.strides[3] != 4 or not paged(x, y)):
             native, packed = used
-            alignment = self.machine.vector_bytes if native.choice.tile.stream else 1
+            alignment = LINE if native.choice.tile.stream else 1
             layout = (image.shape, image.strides, result.shape, result.strides)
             self._last = (layout, result.shape, native, packed, alignment)
 

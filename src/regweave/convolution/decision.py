@@ -18,7 +18,7 @@ from regweave.convolution.channels_last.banded import BandChoice, PlanesAsked, c
 from regweave.convolution.channels_last.choice import LastChoice, choose_last, choose_planar
 from regweave.convolution.planes.choice import choose
 from regweave.convolution.planes.chosen import Choice
-from regweave.convolution.planes.strips import untransformed
+from regweave.convolution.planes.strips import LINE, untransformed
 from regweave.machines.x86 import VectorMachine, lines_clash
 from regweave.operators import Axis, Convolution, Elementwise
 from regweave.values import frozen
@@ -100,7 +100,7 @@ def streams(
 ) -> bool:
     """Whether a result of `size` bytes passes the caches: a large one that is laid out in whole vectors, of
     elements or of pixels of several filters that follow one another in rows of `columns`."""
-    step = machine.vector_bytes
+    step = max(machine.vector_bytes, LINE)
     images, filters, rows, elements = y_strides
     joined = filters == 4 and rows == columns * elements
     others = (address, images, rows) if joined else (address, *y_strides)

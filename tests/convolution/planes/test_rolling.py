@@ -194,3 +194,23 @@ def test_channels_that_compete_for_the_cache_are_copied_first(isa, width, weight
     assert choose(c, machine).tile.copied == 0
     # of 16 registers nothing is left for 50 weights
     assert (choose(c, machine, clash=True).tile.copied > 0) == choose(c, machine).tile.rolling
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(4096, True), (4080, True), (4088, False)])
+def test_results_of_half_a_line_do_not_pass_the_caches(columns, lines):
+    """Blocks of 2 vectors of AVX2 are whole lines unless one is left over; other tiles end within lines."""
+    c = convolution_of((1, 1, 600, columns), (1, 1, 5, 5), padding=2)
+    assert choose(c, AVX2, stream=True).tile.stream == lines
+    assert choose(c, AVX512, stream=True).tile.stream
+    several = convolution_of((1, 3, 600, columns), (16, 3, 3, 3), padding=1)
+    assert not choose(several, AVX2, stream=True).tile.stream
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "kernel", "shape"),
+    [(1, 1, 5, ((1,), (2,))), (1, 1, 3, ((1,), (2,))), (2, 2, 3, ((2,), (2,)))],
+)
+def test_few_registers_hold_sums_rather_than_weights(channels, filters, kernel, shape):
+    c = convolution_of((1, channels, 600, 4096), (filters, channels, kernel, kernel), padding=kernel // 2)
+    tile = choose(c, AVX2).tile
+    assert (tile.outputs, tile.vectors) == shape

@@ -17,6 +17,7 @@ from regweave.convolution.parts import even_parts
 from regweave.convolution.planes.chosen import Choice, many_weights
 from regweave.convolution.planes.folds import most_image_pieces, most_result_pieces, unfolded
 from regweave.convolution.planes.form import (
+    FEW_TAPS,
     form_of,
     no_form_none,
     planes_in_place,
@@ -29,6 +30,7 @@ from regweave.convolution.planes.rolled import rolled_choice, rolled_tile
 from regweave.convolution.planes.shapes import flat_shape, held_shape, shape_of
 from regweave.convolution.planes.small_maps import best_fold
 from regweave.convolution.planes.strips import (
+    LINE,
     SHARERS,
     band_rows_of,
     block_sizes,
@@ -44,9 +46,9 @@ from regweave.kernels.convolution import ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution, Elementwise
 
-#: Kernel columns of all channels from which on it pays to take a transform's products one after the other:
-#: where all products of fewer filters than so many find room, and else.
-_FEW_TOGETHER, _FEW_TAPS, _MANY_TAPS = 4, 16, 144
+#: Filters of which all of a transform's products find room, at most, for these to be taken one after the
+#: other from FEW_TAPS on; kernel columns of all channels from which on that pays else.
+_FEW_TOGETHER, _MANY_TAPS = 4, 144
 
 
 def choose(
@@ -70,6 +72,7 @@ def choose(
     Errors: InputError for an unknown form, or form none at a stride that it is not for.
     """
     threads = 1 if many_weights(c, threads) else threads
+    lines, stream = stream, stream and machine.vector_bytes == LINE
     asked, form = form, form_of(c, form, wide=machine.mask_class == "mask")
     if form == "transformed":
         in_place = planes_in_place(c, machine, form) if neighbours else ()
@@ -81,11 +84,11 @@ def choose(
     strip = c.horizontal.outputs if direct else strip_columns(c, machine, form, 1)
     separable = separable and form == "none" and c.horizontal.stride == 1
     if dense and direct:
-        late = late and stream
+        late = late and lines
         paired = paired_tile(c, machine, epilogue, late=late) if asked is None and not separable else None
         rolled = paired or rolled_tile(c, machine, epilogue, separable=separable, clash=clash)
         if rolled:
-            tile = replace(rolled, edges=_edges(c, machine), stream=stream, lagging=late)
+            tile = replace(rolled, edges=_edges(c, machine), stream=lines, lagging=late)
             return rolled_choice(c, machine, tile, threads)
     shape = None
     if dense:
@@ -152,7 +155,7 @@ def _transformed(
     map_, c = c, unfolded(c, by)
     strip = strip_columns(c, machine, "transformed", by.rows if by else t.outputs)
     outputs, vectors = (registers - 2) // t.products, 1
-    worth = c.group_channels * c.horizontal.kernel >= (_FEW_TAPS if outputs < _FEW_TOGETHER else _MANY_TAPS)
+    worth = c.group_channels * c.horizontal.kernel >= (FEW_TAPS if outputs < _FEW_TOGETHER else _MANY_TAPS)
     outputs = max(1, min(c.group_filters, outputs))
     apart = worth and dense and Epilogue(epilogue, by_vector=False).direct
     if apart:

@@ -25,6 +25,9 @@ FORMS = ("none", "polyphase", "unrolled", "transformed")
 _DIRECT_CHANNELS = 8
 #: Filters from which on it pays to transform the rows that they share.
 _WORTH_TRANSFORMING = 4
+#: Kernel columns of all channels from which on it pays to take a transform's products one after the other,
+#: where all products of few filters find room.
+FEW_TAPS = 16
 #: Output rows from which on it pays to transform rows for stride 2.
 _ROWS_APART = 8
 
@@ -40,6 +43,8 @@ def form_of(c: Convolution, form: str | None, *, wide: bool) -> str:
         pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= rows
         # of one or two channels memory is the limit, and rows of results that are written one by one help it
         pays = pays and (c.group_channels > 2 or c.horizontal.stride > 1)
+        # few registers hold the products of two filters: half of what is loaded is then used once
+        pays = pays and (wide or c.group_channels * c.horizontal.kernel >= FEW_TAPS)
         return "transformed" if transforms(c) and pays else untransformed(c)
     if form not in FORMS:
         raise unknown_name("form", form, FORMS, where="form")

@@ -17,6 +17,8 @@ from regweave.kernels.convolution import Transform, transform
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
 
+#: Bytes of a cache line. Results that pass the caches must do so in whole ones.
+LINE = 64
 #: Bytes of a strip at most: a good part of a core's own cache.
 STRIP_BYTES = 640 * 1024
 #: Bytes of a strip of transformed rows of a large image, where that is room for so many columns.

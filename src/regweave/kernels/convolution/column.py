@@ -132,12 +132,24 @@ class Column:
         met: Sequence[tuple[int, int]],
     ) -> None:
         """What an image row gives to the output rows of `met`, each with its kernel row."""
-        tile = self.tile
+        tile, shared = self.tile, self._shares_weights(w, weights)
+        if tile.separable and shared:
+            totals = self._summed_together(w, reads, weights[tile.kernel_rows :])
+            for i, k in met:
+                self._multiply_all(w, [acc[i, v] for v in range(self.vectors)], totals, weights[k])
+            return
         if tile.separable:
             for v in range(self.vectors):
                 total = self._summed(w, v, reads, weights[tile.kernel_rows :])
                 for i, k in met:
                     self._multiply(w, v, acc[i, v], total, weights[k])
+            return
+        if shared:
+            for tap in range(tile.kernel_columns):
+                images = [reads.vector(tap, v) for v in range(self.vectors)]
+                for i, k in met:
+                    weight = weights[tap * tile.kernel_rows + k]
+                    self._multiply_all(w, [acc[i, v] for v in range(self.vectors)], images, weight)
             return
         if tile.row_step == 2:
             apart = self._two_apart(reads)
@@ -150,6 +162,27 @@ class Column:
         for tap, v, image in apart:
             for i, k in met:
                 self._multiply(w, v, acc[i, v], image, weights[tap * tile.kernel_rows + k])
+
+    def _shares_weights(self, w: Workspace, weights: Sequence[Variable | Memory]) -> bool:
+        """Whether a weight that is left in memory is loaded once for all vectors: where no product can repeat
+        it by itself, each would load it anew."""
+        few = w.b.machine.mask_class == "vector" and self.tile.rolling
+        return few and any(isinstance(weight, Memory) for weight in weights)
+
+    def _multiply_all(
+        self, w: Workspace, results: Sequence[Variable], images: Sequence[Variable], weight: Variable | Memory
+    ) -> None:
+        """results += images * weight, which is loaded once."""
+        weight = self._in_register(w, weight)
+        for result, image in zip(results, images, strict=True):
+            w.b.emit("fma", result, image, weight)
+
+    def _in_register(self, w: Workspace, weight: Variable | Memory) -> Variable:
+        if isinstance(weight, Variable):
+            return weight
+        held = w.b.vector("weight")
+        w.b.emit("broadcast", held, Memory("m", weight.base, weight.offset))
+        return held
 
     def _two_apart(self, reads: Reads) -> Iterator[tuple[int, int, Variable]]:
         """(kernel column, vector of results, what it reads): every other element."""
@@ -175,6 +208,17 @@ class Column:
             else:
                 b.emit("fma_half" if self._is_half(v) else "fma", total, weight, image)
         return total
+
+    def _summed_together(
+        self, w: Workspace, reads: Reads, weights: Sequence[Variable | Memory]
+    ) -> list[Variable]:
+        """All vectors of an image row, summed with the row of weights."""
+        totals = [w.b.vector("total") for _ in range(self.vectors)]
+        for tap, weight in enumerate(weights):
+            held = self._in_register(w, weight)
+            for v, total in enumerate(totals):
+                w.b.emit("fma" if tap else "mul", total, held, reads.place(tap, v) or reads.vector(tap, v))
+        return totals
 
     def _is_half(self, v: int) -> bool:
         return self.half and v == self.vectors - 1
