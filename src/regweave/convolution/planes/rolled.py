@@ -4,8 +4,8 @@
     the same, a column times a row       2 vectors at a time, 10 weights
     of 16 registers                      2 vectors at a time: 10 sums, and weights as they are met
 
-That is for kernels whose weights, or sums, find registers, rows that follow one another, and images of some height: a
-band begins and ends with rows of which only a part is wanted.
+That is for kernels whose weights, or sums, find registers, rows that follow one another, and images of some
+height: a band begins and ends with rows of which only a part is wanted.
 """
 
 from __future__ import annotations
