@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from regweave.machines.x86 import detect
+from regweave.devices.cpu import chosen_machine
 
 PAGE = Path(__file__).parents[2] / "docs" / "assembly.md"
 
 
-@pytest.mark.skipif(detect() is None, reason="needs AVX2")
+@pytest.mark.skipif(chosen_machine() is None, reason="needs AVX2")
 def test_the_example_runs(capsys):
     code = re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert code is not None

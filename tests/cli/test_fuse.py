@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from regweave.cli import main
 from regweave.cli.fuse import dimensions, node_names
+from regweave.devices.cpu import chosen_machine
 from regweave.errors import InputError
 from regweave.graphs.samples import sample_model
 
@@ -79,6 +80,7 @@ def test_every_field_is_documented(model, capfd):
     assert field_names(document_of(words, capfd)) - known == set()
 
 
+@pytest.mark.skipif(chosen_machine() is None, reason="no native kernels on this machine")
 def test_a_chain_that_is_asked_for_is_fused_and_saved(model, tmp_path, capfd):
     out = tmp_path / "deep" / "out"
     words = ["fuse", str(model), "--dim", "N=64", "--fuse", "first,second", "--out", str(out)]

@@ -370,7 +370,8 @@ print(*[name for name in [*heavy, *mine] if name in sys.modules])
 """
 
 
-def test_a_process_that_finds_its_code_loads_neither_assembler_nor_generators(folder):
+def test_a_process_that_finds_its_code_loads_neither_assembler_nor_generators(folder, monkeypatch):
+    monkeypatch.delenv(settings.ISA_VARIABLE, raising=False)
     shown = [
         subprocess.run([sys.executable, "-c", LOADER], capture_output=True, text=True, check=True).stdout
         for _ in range(2)
