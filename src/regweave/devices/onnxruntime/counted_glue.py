@@ -4,8 +4,8 @@
     the output's shape by its rules, its memory; every input: its number of elements, its address
     parts; scratch memory from a slot of the session's; run
 
-Of images the batch is what stands before the axis of the channels and the count what is behind it; of rows the
-count is all elements over the channels.
+Of images the batch is what stands before the axis of the channels and the count what is behind it; of rows
+the count is all elements over the channels.
 """
 
 _TEMPLATE = """
