@@ -9,6 +9,11 @@ Weights are held in registers where they find room, else each product reads its 
 
 The last vector of channels ends with the last channel, and does some again. The bits of a result do not
 depend on that: its products are always added in the same order.
+
+A block of `blocks.depthwise` is such an image of one vector of channels, yet neither kernel does the other's
+work well. There one listing serves all sizes and a row of weights is loaded at a time, so that 7 x 7 weights
+find room; it wants whole vectors and dense images. Here channels may be any number, pixels and rows
+any distance apart, dilated and padded anyhow, which takes tables made for a size.
 """
 
 from __future__ import annotations
