@@ -10,7 +10,7 @@ from onnx import helper
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, unsupported_reason
 from regweave.engine.linewise import linewise_operator
 from regweave.errors import DeviceError
-from regweave.kernels.lines import LargestOfLine, LayerNorm, Mean, Softmax
+from regweave.kernels.tensors.lines import LargestOfLine, LayerNorm, Mean, Softmax
 from regweave.machines.x86 import AVX2, AVX512, supports
 
 pytestmark = pytest.mark.skipif(unsupported_reason() is not None, reason=str(unsupported_reason()))

@@ -36,6 +36,7 @@ from regweave.engine.blocking import Native as NativeForm
 from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.enlarged import Enlarged, fold_enlargements
 from regweave.engine.joining import Joined, join
+from regweave.engine.moving import only_moves
 from regweave.engine.native import PLACES, Native
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop
@@ -103,7 +104,8 @@ def build(
 
 def joined(made: Build, natives: Natives, folder: Path, *, products: bool = True) -> Build:
     """What was built, with native operators that nothing foreign separates as one, and native ones in the
-    place of onnxruntime's between them where there are such: of its convolutions only with `products`.
+    place of onnxruntime's between them where there are such: of its convolutions only with `products`. Those
+    that would join nothing but moves of elements have none.
 
     `folder` is where the weights of its optimised model lie.
     """
@@ -124,9 +126,12 @@ def joined(made: Build, natives: Natives, folder: Path, *, products: bool = True
     known, alone = Known(made.model, constant), set()
     while True:
         proto, new = with_stand_ins(made.proto, known, natives, products=products, without=alone)
-        there = {**made.natives, **new}
+        there, names = {**made.natives, **new}, {node.op_type: node.name for node in proto.graph.node}
         proto, found = join(proto, {name: native.operator for name, native in there.items()}, rank)
+        moves = {name for name, native in new.items() if only_moves(native.kernel)}
+        idle = {name for one in found.values() if moves.issuperset(one.members) for name in one.members}
         useless = {node.name for node in proto.graph.node if node.domain == DOMAIN and node.op_type in new}
+        useless |= {names[name] for name in idle}
         if not useless:
             return replace(made, proto=proto, natives=there, joined=found)
         alone |= useless

@@ -4,8 +4,9 @@
                                                                             onnxruntime's between them
     y = Joined(x)      memory [flags and scratch of whoever runs][a][b][c]  one call, a and c may share bytes
 
-Whatever layout two operators have agreed on stays. Further outputs are what others read of the tensors
-between. Sizes are met and prepared as those of any operator (`devices/onnxruntime/sized.py`).
+Whatever layout two operators have agreed on stays. What only shows a tensor in another shape (a view) takes
+no step where both can be one place. Further outputs are what others read of the tensors between. Sizes are
+met and prepared as those of any operator (`devices/onnxruntime/sized.py`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Part:
     inputs: tuple[str, ...]
     output: str
 
+    @property
+    def is_view(self) -> bool:
+        """Whether the output has the elements of the input."""
+        return isinstance(self.operator, SizedOperator) and self.operator.view
+
     def prepared(self, shapes: Sequence[Shape], finite: bool) -> Prepared:
         """What runs it. Errors: InputError where shapes are not as planned."""
         if isinstance(self.operator, NativeOperator):
@@ -65,6 +71,7 @@ def joined_operator(
         steps = [
             _moved(step, part, places)
             for part, prepared in zip(parts, found, strict=True)
+            if not (part.is_view and places[part.output] == places[part.inputs[0]])
             for step in prepared.steps
         ]
         first, *further = (shapes[name] for name in outputs)
@@ -87,18 +94,33 @@ def _places(
     shapes: dict[str, Shape],
     scratch: int,
 ) -> tuple[dict[str, Place], int]:
-    """Where every tensor lies, and the bytes of the memory for a call."""
+    """Where every tensor lies, and the bytes of the memory for a call.
+
+    Views of one tensor lie where it does: where it comes from outside, or where one of them leaves. Further
+    outputs among them are copied.
+    """
+    shown: dict[str, str] = {}
+    for part in parts:
+        if part.is_view:
+            shown[part.output] = shown.get(part.inputs[0], part.inputs[0])
+
+    def root(name: str) -> str:
+        return shown.get(name, name)
+
+    fixed = {name: Place(index) for index, name in enumerate(inputs)}
+    own = {name: Place(OUTPUT_PLACE + index) for index, name in enumerate(outputs)}
+    for name in sorted(own, key=lambda name: name in shown):
+        fixed.setdefault(root(name), own[name])
     lives: dict[str, tuple[int, int]] = {}
     for index, part in enumerate(parts):
-        for name in (part.output, *part.inputs):
+        for name in map(root, (part.output, *part.inputs)):
             lives[name] = (lives.get(name, (index, index))[0], index)
-    for name in (*inputs, *outputs):
+    for name in fixed:
         lives.pop(name, None)
     offsets, size = packed(lives, {name: 4 * prod(shapes[name]) for name in lives}, LINE)
-    places = {name: Place(index) for index, name in enumerate(inputs)}
-    places |= {name: Place(OUTPUT_PLACE + index) for index, name in enumerate(outputs)}
-    places |= {name: Place(WORK_PLACE, scratch + offset) for name, offset in offsets.items()}
-    return places, scratch + size
+    places = fixed | {name: Place(WORK_PLACE, scratch + offset) for name, offset in offsets.items()}
+    named = {name: places[root(name)] for part in parts for name in (part.output, *part.inputs)}
+    return named | own, scratch + size
 
 
 def _moved(step: Step, part: Part, places: dict[str, Place]) -> Step:

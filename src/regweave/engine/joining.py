@@ -40,11 +40,15 @@ def join(
     """`model` with the nodes of `operators` joined, and the joined operators by their op types.
 
     `rank` gives the number of dimensions of a tensor that none of them makes, None where that is not known;
-    operators that may meet tensors of more dimensions than RANK are left alone.
+    operators that would read or leave tensors of more dimensions than RANK are left alone.
     """
     nodes = list(model.graph.node)
     last = {value.name for value in model.graph.output}
-    queue = _groups(nodes, _able(nodes, operators, rank))
+    ranks = _ranks(nodes, operators, rank)
+    able = set(ranks)
+    while wide := {i for group in _groups(nodes, able) for i in _wide(nodes, group, last, ranks)}:
+        able -= wide
+    queue = _groups(nodes, able)
     joined: dict[str, Joined] = {}
     taken: set[int] = set()
     added: list[onnx.NodeProto] = []
@@ -53,7 +57,7 @@ def join(
         inputs, outputs = _borders(nodes, group, last)
         if len(group) > 1 and max(len(inputs), len(outputs)) > MOST_IMAGES:
             queue += [group[: len(group) // 2], group[len(group) // 2 :]]
-        elif len(group) > 1:
+        elif len(group) > 1 and not _wide(nodes, group, last, ranks):
             name = f"{JOINED}{len(joined)}"
             parts = [
                 Part(operators[n.op_type], tuple(n.input), n.output[0]) for n in (nodes[i] for i in group)
@@ -82,21 +86,32 @@ def _borders(
     return list(inputs), [name for name in made if name in read]
 
 
-def _able(
+def _ranks(
     nodes: Sequence[onnx.NodeProto], operators: Mapping[str, Operator], rank: Callable[[str], int | None]
-) -> set[int]:
-    """The nodes, by their indices, that can be joined."""
+) -> dict[int, dict[str, int]]:
+    """The nodes, by their indices, that can be joined, with the dimensions of what they read and make."""
     known: dict[str, int | None] = {}
-    able: set[int] = set()
+    able: dict[int, dict[str, int]] = {}
     for index, node in enumerate(nodes):
         operator = operators.get(node.op_type) if node.domain == DOMAIN else None
         if operator is None:
             continue
-        known[node.output[0]] = RANK if isinstance(operator, SizedOperator) else len(operator.output)
-        found = [known[name] if name in known else rank(name) for name in (*node.input, node.output[0])]
-        if all(count is not None and count <= RANK for count in found):
-            able.add(index)
+        sized = isinstance(operator, SizedOperator)
+        known[node.output[0]] = operator.rank if sized else len(operator.output)
+        found = {name: known[name] if name in known else rank(name) for name in (*node.input, node.output[0])}
+        certain = {name: count for name, count in found.items() if count is not None}
+        if len(certain) == len(found):
+            able[index] = certain
     return able
+
+
+def _wide(
+    nodes: Sequence[onnx.NodeProto], group: Sequence[int], last: set[str], ranks: dict[int, dict[str, int]]
+) -> set[int]:
+    """Those of a group through which it would read or leave a tensor of too many dimensions."""
+    inputs, outputs = _borders(nodes, group, last)
+    border = {*inputs, *outputs}
+    return {i for i in group if any(count > RANK and name in border for name, count in ranks[i].items())}
 
 
 def _groups(nodes: Sequence[onnx.NodeProto], able: set[int]) -> list[list[int]]:

@@ -15,9 +15,16 @@ from math import prod
 import numpy as np
 
 from regweave.devices import cpu
-from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.devices.onnxruntime import OUTPUT_PLACE, RANK, Place, Prepared, SizedOperator, Step
 from regweave.errors import InputError
-from regweave.kernels.lines import LargestOfLine, LayerNorm, LineWork, Mean, line_arguments, line_kernel
+from regweave.kernels.tensors.lines import (
+    LargestOfLine,
+    LayerNorm,
+    LineWork,
+    Mean,
+    line_arguments,
+    line_kernel,
+)
 from regweave.machines.x86 import VectorMachine
 
 PART_ELEMENTS = 1 << 14
@@ -32,10 +39,11 @@ def linewise_operator(
     threads: int,
     *,
     keep: bool = True,
+    rank: int = RANK,
     scale: np.ndarray | None = None,
     bias: np.ndarray | None = None,
 ) -> tuple[SizedOperator, cpu.Function]:
-    """An operator on lines of the last `axes` axes, and its kernel.
+    """An operator on lines of the last `axes` axes of a tensor of at most `rank`, and its kernel.
 
     Reduced axes stay with one element each, or go where they are not to `keep`. A layer norm has a `scale`
     for each element of a line, and may have a `bias`. Its call fails for lines without elements, or of
@@ -63,7 +71,8 @@ def linewise_operator(
         )  # fmt: skip
         return Prepared(tuple(out), (step,) if lines * length else (), 0)
 
-    return SizedOperator(name, (None,), ctypes.sizeof(kind), prepare, keep=(function, extras)), function
+    operator = SizedOperator(name, (None,), ctypes.sizeof(kind), prepare, keep=(function, extras), rank=rank)
+    return operator, function
 
 
 def _extras(scale: np.ndarray | None, bias: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,7 @@ from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
 from regweave.engine.linewise import linewise_operator
 from regweave.engine.native import Native
 from regweave.engine.natives import Natives
+from regweave.engine.plain import PlainTensors
 from regweave.engine.pooling import pool_operator
 from regweave.engine.reordering import reorder_operator
 from regweave.engine.views_between import drop_unread, former_names, join_views
@@ -32,7 +33,7 @@ from regweave.errors import ModelError, UnsupportedError
 from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
 from regweave.kernels.blocks.pools import Pool
-from regweave.kernels.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
+from regweave.kernels.tensors.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
 
 STAND_IN = "StandIn"
 """What their op types begin with; a number follows."""
@@ -43,7 +44,8 @@ SIZE = (1, 32, 32)
 _BLOCKED = blocked_name("")
 _EPSILON = 1e-5
 _LAST_AXIS = 13
-"""The operator set from which a Softmax without an axis is of the last one."""
+"""The operator set from which a Softmax is of one axis, the last one by default; before, all axes from its
+axis on, by default 1, were one line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +99,21 @@ def with_stand_ins(
     result = onnx.ModelProto()
     result.CopyFrom(proto)
     join_views(result.graph, finder.known.shape, known.constant, natives.block)
+    nodes = []
     for node in result.graph.node:
-        name = f"{STAND_IN}{len(made)}"
-        native, reads = finder.find(node, name)
-        if native is not None and node.name not in without:
-            made[name] = native
-            del node.attribute[:]
-            node.input[:] = reads
-            node.domain, node.op_type = DOMAIN, name
+        parts = finder.plain.split(node) if node.op_type == "Split" and node.name not in without else [node]
+        for part in parts:
+            name = f"{STAND_IN}{len(made)}"
+            native, reads = finder.find(part, name)
+            if native is not None and node.name not in without:
+                made[name] = native
+                del part.attribute[:]
+                part.input[:] = reads
+                part.domain, part.op_type = DOMAIN, name
+        nodes += parts
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del result.graph.node[:]
+    result.graph.node.extend(copies)
     drop_unread(result.graph)
     return result, made
 
@@ -116,17 +125,42 @@ class _Finder:
         self.known, self.natives, self.products, self.opset = known, natives, products, opset
         self.padded: dict[str, int] = {}
         self.blocked_of: dict[str, str] = {}  # what reorders made plain
+        self.in_blocks: set[str] = set()
+        self.plain = PlainTensors(known.model, known.shape, known.constant, opset)
 
     def find(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
         """The twin of a node under a name, if there is one, and what it reads."""
         blocks = self.natives.block == self.natives.machine.lanes
         if node.domain == NCHWC:
+            if node.op_type != REORDER_OUTPUT:
+                self.in_blocks.update(node.output)
             return self._blocked(node, name) if blocks else (None, [])
-        work = _line_work(node, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
-        if work is None:
+        if self._in_blocks(node):
+            self.in_blocks.update(node.output)
             return self._elementwise(node, name), list(node.input)
+        work = (
+            _line_work(node, self.plain, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
+        )
+        if work is None:
+            return self.plain.find(node, name, self.natives)
         machine, threads = self.natives.machine, self.natives.threads
-        return Native(*linewise_operator(name, machine=machine, threads=threads, **work)), [node.input[0]]
+        rank = len(self.plain(node.input[0]) or ())
+        operator = linewise_operator(name, machine=machine, threads=threads, rank=rank, **work)
+        return Native(*operator), [node.input[0]]
+
+    def _in_blocks(self, node: onnx.NodeProto) -> bool:
+        """Whether a node reads or makes what is in blocks, and would be if it were plain."""
+        for tensor in (*node.input, *node.output):
+            if tensor in self.in_blocks or tensor.endswith(_BLOCKED):
+                shape = self.known.shape(tensor)
+                if (
+                    shape is None
+                    or len(shape) != RANK
+                    or shape[2:] != (1, 1)
+                    or shape[1] % self.natives.block
+                ):
+                    return True
+        return False
 
     def _blocked(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
         source, block = node.input[0], self.natives.block
@@ -210,10 +244,10 @@ def _pool(node: onnx.NodeProto) -> Pool | None:
     return pool if pool.is_whole else None
 
 
-def _line_work(node: onnx.NodeProto, known: Known, opset: int) -> dict[str, Any] | None:
+def _line_work(node: onnx.NodeProto, shapes: PlainTensors, known: Known, opset: int) -> dict[str, Any] | None:
     """What a node does to the last axes of a tensor, as arguments of `linewise_operator`."""
-    shape = known.shape(node.input[0]) if node.input else None
-    if not shape or len(shape) > RANK or len([name for name in node.output if name]) != 1:
+    shape = shapes(node.input[0]) if node.input else None
+    if not shape or len([name for name in node.output if name]) != 1:
         return None
     rank = len(shape)
     if node.op_type == "GlobalAveragePool" and rank > 2:
@@ -227,8 +261,11 @@ def _line_work(node: onnx.NodeProto, known: Known, opset: int) -> dict[str, Any]
         if not last or last != list(range(rank - len(last), rank)):
             return None
         return {"work": work, "axes": len(last), "keep": bool(attribute(node, "keepdims", 1))}
-    axis = attribute(node, "axis", -1 if opset >= _LAST_AXIS or node.op_type != "Softmax" else None)
-    if axis is None or axis % rank != rank - 1:
+    early = node.op_type == "Softmax" and opset < _LAST_AXIS
+    axis = attribute(node, "axis", 1 if early else -1) % rank
+    if early:
+        return {"work": Softmax(), "axes": rank - axis}
+    if axis != rank - 1:
         return None
     if node.op_type == "Softmax":
         return {"work": Softmax(), "axes": 1}

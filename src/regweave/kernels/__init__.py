@@ -7,12 +7,12 @@ A newcomer meets them in this order:
     chains          products that follow one another, and single products of any size
     convolution     convolutions of images of planes; channels_last of images whose channels lie side by side
     planes, blocks  work between convolutions, on planes and on blocks as wide as a vector
+    tensors         work on plain tensors of any rank: lines, moves, products of pairs
     photographs     filters of pictures; colours of their pixels
     amd             products of pictures on AMD's GPUs
 
-In files of their own: `sweeps` are element-wise runs of any layout, `lines` what reduces lines of elements;
-a `relay` calls kernels; a product's `sequence` of steps is the same on GPUs (`amd`) and CPUs (`colours`);
-`seams` are two products in one warp.
+In files of their own: `sweeps` are element-wise runs of any layout; a `relay` calls kernels; a product's
+`sequence` of steps is the same on GPUs (`amd`) and CPUs (`colours`); `seams` are two products in one warp.
 """
 
 from typing import TYPE_CHECKING

@@ -100,7 +100,9 @@ class SizedOperator:
     `prepare` answers the inputs' shapes with what runs them, or raises: then onnxruntime's call fails with
     the words of the error. Where steps have flags, it takes `finite=False` as well, and answers with steps
     that have none. No arguments of its steps are larger than `arguments_size` bytes. `channels` are those of
-    each input, None where it need not be an image. `keep` is whatever must live as long as the operator.
+    each input, None where it need not be an image. `keep` is whatever must live as long as the operator. The
+    result has at most `rank` dimensions (beyond RANK only within an operator of several); of a `view` it has
+    the input's elements.
     """
 
     name: str
@@ -109,6 +111,8 @@ class SizedOperator:
     prepare: Callable[..., Prepared]
     keep: tuple[Any, ...] = ()
     outputs: int = 1
+    rank: int = RANK
+    view: bool = False
 
     @property
     def inputs(self) -> int:

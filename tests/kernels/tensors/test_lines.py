@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regweave.devices import cpu
-from regweave.kernels.lines import (
+from regweave.kernels.tensors.lines import (
     LargestOfLine,
     LayerNorm,
     LineWork,
