@@ -22,6 +22,7 @@ from regweave import RegweaveError
 from regweave.devices.opencl import load_runtime
 from regweave.settings import CODE_VARIABLE
 
+pytest_plugins = ("translator.plugin",)
 # a busy machine's clock says nothing of the library
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
