@@ -12,15 +12,15 @@ from onnx import TensorProto, helper, numpy_helper
 import regweave
 from regweave.convolution import Conv2d, DenseConvolution
 from regweave.convolution.planes.native import NativeConvolution
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, SizedOperator, unsupported_reason
 from regweave.engine.natives import Natives
 from regweave.errors import DeviceError, UnsupportedError
 from regweave.graphs import find_convolutions, find_pieces, read_model
-from regweave.machines.x86 import detect
 from regweave.operators import HardSigmoid, Relu
 
 needs_kernels = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 
 
@@ -104,7 +104,7 @@ SETTINGS = [
 def test_native_convolutions_equal_onnxruntimes(settings, threads):
     model = conv_model(behind=[("Relu", {}, None)], **settings)
     (piece,) = find_convolutions(read_model(model))
-    native = Natives(detect(), threads, 0).build(piece, "Piece")
+    native = Natives(chosen_machine(), threads, 0).build(piece, "Piece")
     assert isinstance(native.operator, SizedOperator)
     channels = settings.get("channels", 5)
     session, plain = session_of(native.operator, threads), NativeSession(free(model).SerializeToString())
@@ -139,9 +139,10 @@ def session_of(operator, threads=1):
 
 @needs_kernels
 def test_values_that_a_transform_would_spread_take_the_other_kernel():
-    (piece,) = find_convolutions(read_model(conv_model(pads=[1, 1, 1, 1])))
-    session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
-    x = np.random.default_rng(0).standard_normal((1, 5, 24, 20)).astype(np.float32)
+    model = conv_model(channels=8, filters=8, pads=[1, 1, 1, 1])
+    (piece,) = find_convolutions(read_model(model))
+    session = session_of(Natives(chosen_machine(), 1, 0).build(piece, "Piece").operator)
+    x = np.random.default_rng(0).standard_normal((1, 8, 24, 20)).astype(np.float32)
     x[0, 2, 7, 7] = np.inf
     (y,) = session.run(None, {"x": x})
     assert np.isfinite(y[:, :, [*range(6), *range(9, 24)]]).all()
@@ -151,7 +152,7 @@ def test_values_that_a_transform_would_spread_take_the_other_kernel():
 @needs_kernels
 def test_an_image_that_does_not_fit_is_an_error_with_the_reason():
     (piece,) = find_convolutions(read_model(conv_model()))
-    session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
+    session = session_of(Natives(chosen_machine(), 1, 0).build(piece, "Piece").operator)
     for shape, words in (((1, 4, 9, 9), "4 channels"), ((1, 5, 2, 9), "height")):
         with pytest.raises(DeviceError, match=words):
             session.run(None, {"x": np.zeros(shape, np.float32)})
@@ -161,7 +162,7 @@ def test_an_image_that_does_not_fit_is_an_error_with_the_reason():
 @needs_kernels
 def test_calls_at_once_do_not_share_scratch():
     (piece,) = find_convolutions(read_model(conv_model(channels=40, filters=8, pads=[1, 1, 1, 1])))
-    session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
+    session = session_of(Natives(chosen_machine(), 1, 0).build(piece, "Piece").operator)
     images = [np.full((1, 40, 40, 60), value, np.float32) for value in range(1, 5)]
     expected = [session.run(None, {"x": x})[0] for x in images]
     wrong = []
@@ -196,7 +197,7 @@ def test_a_convolution_can_be_kept_out_by_name():
 
 @needs_kernels
 def test_what_runs_a_dense_image_names_its_kernel():
-    layer = Conv2d(np.ones((4, 3, 3, 3), np.float32), padding=1)
+    layer = Conv2d(np.ones((4, 3, 3, 3), np.float32), padding=1, form="transformed")
     dense, exact = (layer.dense((1, 3, 8, 8), finite=finite) for finite in (True, False))
     assert isinstance(dense, DenseConvolution)
     assert dense.out_shape == (1, 4, 8, 8)
@@ -209,7 +210,7 @@ def test_what_runs_a_dense_image_names_its_kernel():
 def test_one_pixel_is_a_plane_though_its_channels_lie_side_by_side():
     model = conv_model(channels=16, filters=24, pads=[1, 1, 1, 1])
     (piece,) = find_convolutions(read_model(model))
-    session = session_of(Natives(detect(), 1, 0).build(piece, "Piece").operator)
+    session = session_of(Natives(chosen_machine(), 1, 0).build(piece, "Piece").operator)
     x = np.random.default_rng(0).standard_normal((3, 16, 1, 1)).astype(np.float32)
     [expected] = NativeSession(free(model).SerializeToString()).run(None, {"x": x})
     np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from engine_models import Images
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import DOMAIN, unsupported_reason
 from regweave.engine.blocking import count_reorders
 from regweave.engine.building import BLOCKED, build
@@ -15,10 +16,9 @@ from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.engine.verification import captured, check_piece
 from regweave.graphs import find_convolutions, read_model
-from regweave.machines.x86 import detect
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 
 
@@ -38,7 +38,7 @@ def test_between_blocked_convolutions(channels, kernel, stride, threads, run):
     proto = between(channels, kernel, stride=stride)
     model = read_model(proto, {"batch": 1, "height": 20, "width": 30})
     pieces = [piece for piece in find_convolutions(model) if piece.name == "b.conv"]
-    natives = Natives(detect(), threads, block_size())
+    natives = Natives(chosen_machine(), threads, block_size())
     if natives.block != natives.machine.lanes:
         pytest.skip("onnxruntime's blocks are no vectors here")
     x = np.random.default_rng(0).standard_normal((1, 32, 20, 30)).astype(np.float32)
@@ -61,14 +61,14 @@ def test_what_is_none():
     m = Images(channels=32, size=(20, 30))
     m.conv(m.conv("x", "wide", 32, 32, 3), "y", 32, 32, 3, group=16)
     model = read_model(m.model(["y"]), {"batch": 1})
-    assert not any(can_run_depthwise(piece, detect()) for piece in find_convolutions(model))
+    assert not any(can_run_depthwise(piece, chosen_machine()) for piece in find_convolutions(model))
 
 
 def test_the_operator_names_the_padded_channels():
     model = read_model(between(40, 3), {"batch": 1, "height": 20, "width": 30})
     [piece] = [piece for piece in find_convolutions(model) if piece.name == "b.conv"]
-    operator, kernel = depthwise_operator(piece, detect(), 1)
-    lanes = detect().lanes
+    operator, kernel = depthwise_operator(piece, chosen_machine(), 1)
+    lanes = chosen_machine().lanes
     assert operator.channels == (-(-40 // lanes) * lanes,)
     assert operator.prepare((2, *operator.channels, 20, 30)).out_shape == (2, *operator.channels, 20, 30)
     assert "rw_depthwise" in kernel.listing.text

@@ -8,6 +8,7 @@ import pytest
 from engine_models import Images
 from onnx import helper
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import unsupported_reason
 from regweave.engine.building import BLOCKED, build
 from regweave.engine.enlarged import Enlarged, enlarging_operator, fold_enlargements, run_structure
@@ -16,10 +17,9 @@ from regweave.engine.optimiser import Workshop, block_size
 from regweave.engine.verification import captured, check_piece
 from regweave.errors import InputError
 from regweave.graphs import Piece, find_pieces, read_model
-from regweave.machines.x86 import detect
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
@@ -50,7 +50,7 @@ def the_run(model) -> Piece:
 
 @pytest.fixture
 def natives():
-    found = Natives(detect(), 2, block_size())
+    found = Natives(chosen_machine(), 2, block_size())
     if found.block != found.machine.lanes:
         pytest.skip("onnxruntime's blocks are no vectors here")
     return found

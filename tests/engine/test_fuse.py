@@ -12,12 +12,12 @@ import onnx
 import pytest
 
 import regweave
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import unsupported_reason
 from regweave.errors import InputError, ModelError, UnsupportedError
-from regweave.machines.x86 import detect
 
 native = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 SIZES = {"batch": 2, "height": 20, "width": 24}
 

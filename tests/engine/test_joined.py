@@ -8,6 +8,7 @@ import pytest
 from engine_models import Images, hard_swish
 from onnx import TensorProto, helper
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import (
     DOMAIN,
     MOST_IMAGES,
@@ -23,10 +24,9 @@ from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.errors import InputError
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, read_model
-from regweave.machines.x86 import detect
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 DIMS = {"batch": 2, "height": 12, "width": 20}
 
@@ -36,7 +36,7 @@ def sessions(proto: onnx.ModelProto, threads: int = 1, dims=DIMS, block: bool = 
     model = read_model(proto, dims)
     chains = [piece for piece in find_candidates(model) if piece.refusal is None]
     chains = [*chains, *find_convolutions(model, chains)]
-    natives = Natives(detect(), threads, block_size())
+    natives = Natives(chosen_machine(), threads, block_size())
     with Workshop() as shop:
         apart = build(model, [*chains, *find_pieces(model, chains)], natives, shop, block=block)
         whole = joined(apart, natives, shop.path)
@@ -85,7 +85,7 @@ def test_rows_are_joined_from_input_to_output(perceptron, run):
     model = read_model(perceptron, dims)
     pieces = [piece for piece in find_pieces(model) if piece.kind == "single"]
     with Workshop() as shop:
-        natives = Natives(detect(), 1, block_size())
+        natives = Natives(chosen_machine(), 1, block_size())
         built = joined(build(model, pieces, natives, shop), natives, shop.path)
         session = built.open(shop, 1)
     assert [node.op_type for node in built.proto.graph.node] == ["Joined0"]
@@ -138,7 +138,7 @@ def run_operators():
     m.node("Relu", [m.node("Neg", ["x"], "a")], "y")
     pieces = find_pieces(read_model(m.model(["y"]), {"batch": 1}))
     [piece] = [piece for piece in pieces if piece.kind == "elementwise"]
-    return {"One": Natives(detect(), 1, 0).build(piece, "One").operator}
+    return {"One": Natives(chosen_machine(), 1, 0).build(piece, "One").operator}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import onnx.parser
 import pytest
 from onnx import numpy_helper
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import MOST_IMAGES, unsupported_reason
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
@@ -21,10 +22,9 @@ from regweave.graphs import (
     spread,
     spreads,
 )
-from regweave.machines.x86 import detect
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 PAD = "pads = [1, 1, 1, 1]"
 
@@ -100,7 +100,7 @@ def check(proto: onnx.ModelProto, run, threads: int = 1) -> set[str]:
     held = {name for region in regions for name in region.nodes}
     chosen = [*chains, *regions, *(piece for piece in convolutions if not held & set(piece.nodes))]
     pieces = [*chosen, *find_pieces(model, chosen)]
-    natives = Natives(detect(), threads, block_size())
+    natives = Natives(chosen_machine(), threads, block_size())
     with Workshop() as shop:
         session = build(model, pieces, natives, shop).open(shop, threads)
     for shape in ((1, 6, 12, 17), (2, 6, 9, 5), (1, 6, 30, 64)):
@@ -140,6 +140,6 @@ def test_signals_and_volumes(image, shape, run):
     model = read_model(proto, {"N": 1, "W": 17, **{name: 5 for name in "DH" if name in image}})
     pieces = [*find_convolutions(model), *find_pieces(model, find_convolutions(model))]
     with Workshop() as shop:
-        session = build(model, pieces, Natives(detect(), 1, block_size()), shop).open(shop, 1)
+        session = build(model, pieces, Natives(chosen_machine(), 1, block_size()), shop).open(shop, 1)
     x = np.random.default_rng(0).standard_normal((2, 6, *(5,) * (len(shape) - 3), 17)).astype(np.float32)
     np.testing.assert_allclose(session.run(None, {"x": x})[0], run(proto, {"x": x})[0], rtol=1e-4, atol=1e-4)

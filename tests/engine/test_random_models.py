@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from engine_models import Images, hard_swish
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import unsupported_reason
 from regweave.engine.building import build, joined
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, read_model
-from regweave.machines.x86 import AVX2, AVX512, detect, supports
+from regweave.machines.x86 import AVX2, AVX512, supports
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 WIDTHS = (1, 7, 8, 16, 24, 32, 33, 40, 64, 96)
 LAYERS = 9
@@ -88,4 +89,4 @@ def test_random_models(seed, machine, run):
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(100, 500, 50))
 def test_many_random_models(start, run):
-    assert sum(check(seed, detect(), run) for seed in range(start, start + 50)) > 0
+    assert sum(check(seed, chosen_machine(), run) for seed in range(start, start + 50)) > 0

@@ -7,15 +7,15 @@ import onnx
 import pytest
 from engine_models import Images
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import MOST_IMAGES, unsupported_reason
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, find_regions, read_model
-from regweave.machines.x86 import detect
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 TWICE = np.array([1, 1, 2, 2], np.float32)
@@ -120,7 +120,9 @@ def test_random_models_in_regions(seed, run, monkeypatch):
     assert regions or seed >= 100, "those that always run have regions"
     threads = int(random.integers(1, 3))
     with Workshop() as shop:
-        session = build(model, regions, Natives(detect(), threads, block_size()), shop).open(shop, threads)
+        session = build(model, regions, Natives(chosen_machine(), threads, block_size()), shop).open(
+            shop, threads
+        )
     for batch, height, width in ((1, 16, 24), (2, *(int(size) for size in random.integers(4, 40, 2)))):
         x = random.standard_normal((batch, grown.channels, height, width), dtype=np.float32)
         for found, expected in zip(session.run(None, {"x": x}), run(proto, {"x": x}), strict=True):

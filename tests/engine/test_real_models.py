@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import regweave
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import NativeSession, unsupported_reason
 from regweave.graphs.samples import sample_model
-from regweave.machines.x86 import detect
 
 pytestmark = [
     pytest.mark.models,
     pytest.mark.skipif(
-        detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+        chosen_machine() is None or unsupported_reason() is not None,
+        reason="no native kernels on this machine",
     ),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 from engine_models import Images
 
 import regweave
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, unsupported_reason
 from regweave.devices.onnxruntime.sized import Pool
 from regweave.engine import interleaved
@@ -20,11 +21,10 @@ from regweave.engine.truth import Truth
 from regweave.errors import DeviceError, InputError, UnsupportedError
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, find_regions, read_model
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
-from regweave.machines.x86 import detect
 from regweave.operators import Repeat
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 SAME = {"kernel_shape": [2, 2], "strides": [1, 1], "auto_pad": "SAME_UPPER"}
 NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
@@ -150,7 +150,7 @@ def all_in_one(height: int, width: int):
 def opened(proto: onnx.ModelProto, threads: int = 1, count: int = 1, **dims: int):
     model, pieces = regions_of(proto, **(dims or {"height": 16, "width": 24}))
     assert len(pieces) == count
-    natives = Natives(detect(), threads, block_size())
+    natives = Natives(chosen_machine(), threads, block_size())
     with Workshop() as shop:
         built = build(model, pieces, natives, shop)
         assert sum(node.domain == DOMAIN for node in built.proto.graph.node) == count
@@ -202,7 +202,7 @@ def test_products_gates_and_residuals_in_a_region(threads, run):
     kinds = {member.work.kind for member in piece.region.members if not isinstance(member.work, Repeat)}
     assert kinds == {"convolution", "elementwise", "chain", "single"}
     assert piece.region.inputs == ("x", "gate")
-    natives = Natives(detect(), threads, block_size())
+    natives = Natives(chosen_machine(), threads, block_size())
     with Workshop() as shop:
         session = build(model, [piece], natives, shop).open(shop, threads)
     for shape in ((1, 6, 16, 24), (3, 6, 8, 40), (1, 6, 37, 5), (0, 6, 4, 4)):
@@ -371,7 +371,7 @@ def test_members_without_a_kernel_are_said_so():
     m.conv(m.node("Concat", [large, large], "joined", axis=1), "y", 8, 6, 3)
     _, [piece] = regions_of(m.model(["y"]))
     with pytest.raises(UnsupportedError, match="no kernel for"):
-        Natives(detect(), 1, block_size()).build(piece, "Region")
+        Natives(chosen_machine(), 1, block_size()).build(piece, "Region")
 
 
 def test_too_many_inputs_are_no_region():

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from engine_models import Images
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import MOST_IMAGES, unsupported_reason
 from regweave.engine.building import build
 from regweave.engine.natives import Natives
@@ -14,11 +15,10 @@ from regweave.engine.optimiser import Workshop, block_size
 from regweave.errors import DeviceError
 from regweave.graphs import find_convolutions, find_regions, read_model
 from regweave.graphs.smaller import with_small_products
-from regweave.machines.x86 import detect
 from regweave.operators import EnlargedTaps
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
+    chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
 )
 NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
@@ -78,7 +78,7 @@ def test_any_levels_at_any_size(scales, settings, threads, run):
     assert [work.added for work in found_taps] == [0 in scales or index > 0 for index in range(len(small))]
     assert not taps(piece.region)
     with Workshop() as shop:
-        built = build(model, [piece], Natives(detect(), threads, block_size()), shop)
+        built = build(model, [piece], Natives(chosen_machine(), threads, block_size()), shop)
         session = built.open(shop, threads)
     for batch, height, width in ((1, 16, 32), (2, 8, 72), (1, 40, 8), (1, 8, 8), (1, 24, 144), (0, 8, 8)):
         x = np.random.default_rng(width).standard_normal((batch, 9, height, width)).astype(np.float32)
@@ -92,7 +92,7 @@ def test_what_is_not_finite_stays_where_it_belongs(run):
     proto = levels((4, 0))
     model, piece = region_of(proto)
     with Workshop() as shop:
-        session = build(model, [piece], Natives(detect(), 1, block_size()), shop).open(shop, 1)
+        session = build(model, [piece], Natives(chosen_machine(), 1, block_size()), shop).open(shop, 1)
     x = np.random.default_rng(1).standard_normal((1, 9, 16, 32)).astype(np.float32)
     x[0, 3, 7, 12], x[0, 1, 0, 0] = np.nan, np.inf
     [expected], [found] = run(proto, {"x": x}), session.run(None, {"x": x})
@@ -105,7 +105,7 @@ def test_what_is_not_finite_stays_where_it_belongs(run):
 def test_sizes_that_do_not_meet_are_an_error():
     model, piece = region_of(levels((4, 0)))
     with Workshop() as shop:
-        session = build(model, [piece], Natives(detect(), 1, block_size()), shop).open(shop, 1)
+        session = build(model, [piece], Natives(chosen_machine(), 1, block_size()), shop).open(shop, 1)
     with pytest.raises(DeviceError, match="cannot be added"):
         session.run(None, {"x": np.zeros((1, 9, 16, 30), np.float32)})
 

@@ -8,16 +8,16 @@ import pytest
 from engine_models import Images
 from test_joined import foreign
 
+from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import DOMAIN, unsupported_reason
 from regweave.engine.building import build, joined
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
 from regweave.engine.views_between import drop_unread, former_names, join_views
 from regweave.graphs import read_model
-from regweave.machines.x86 import detect
 
 pytestmark = pytest.mark.skipif(
-    detect() is None or unsupported_reason() is not None or block_size() != detect().lanes,
+    chosen_machine() is None or unsupported_reason() is not None or block_size() != chosen_machine().lanes,
     reason="onnxruntime has no blocks as wide as a vector here",
 )
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 def stood_in(proto: onnx.ModelProto, products: bool = True, threads: int = 1):
     """A model of nothing but stand-ins and what has none."""
     model = read_model(proto, {"batch": 1, "height": 12, "width": 20})
-    natives = Natives(detect(), threads, block_size())
+    natives = Natives(chosen_machine(), threads, block_size())
     with Workshop() as shop:
         built = joined(build(model, [], natives, shop), natives, shop.path, products=products)
         return built, built.open(shop, threads)
