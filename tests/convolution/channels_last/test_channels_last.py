@@ -162,7 +162,7 @@ def test_results_of_whole_lines_pass_the_caches(isa):
         x, w = (random.standard_normal(size, dtype=np.float32) for size in (shape, weights))
         layer = Conv2d(w, order="nhwc", isa=isa, threads=1, **settings)
         y = layer(x)
-        assert layer._last[2].choice.tile.stream
+        assert layer._last[2].choice.tile.stream == (layer.machine is AVX512)  # whole lines, or none
         planes = Conv2d(w, isa=isa, threads=1, **settings)(np.moveaxis(x, -1, 1))
         assert abs(np.moveaxis(planes, 1, -1) - y).max() < 6e-5
 

@@ -24,7 +24,7 @@ from regweave.convolution.channels_last.shapes import (
 from regweave.convolution.channels_last.windows import window
 from regweave.convolution.parts import even_parts
 from regweave.convolution.planes.form import transforms
-from regweave.convolution.planes.strips import row_transform, untransformed
+from regweave.convolution.planes.strips import LINE, row_transform, untransformed
 from regweave.kernels.channels_last import DenseTile, DepthTile
 from regweave.kernels.channels_last.tiles import MOST_LINES, SPLITS
 from regweave.machines.x86 import AVX2, AVX512, VectorMachine
@@ -88,6 +88,8 @@ def choose_last(
     another, `joined`: those of the result do; `banded`: else bands are taken apart into planes by vectors.
     `form`: what `strips.untransformed` gives insists on no
     transform."""
+    # halves of lines pass the caches slowly, beside products that read as much
+    stream = stream and machine.vector_bytes == LINE
     if c.groups > 1 and c.group_channels == 1:
         if c.group_filters > 1 or c.channels < _FEW:
             return None

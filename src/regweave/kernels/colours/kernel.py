@@ -91,6 +91,7 @@ class ColourSteps:
         self.colours, self.machine, self.table = colours, machine, _TABLES[machine.name]
         self.b = Builder(machine, name="rw_colours", arguments=("args",))
         self.loaded: list[Variable] = []
+        self.planes: list[Variable] = []
         self.bytes: list[Variable] = []
         self.moves = Lanes(self.b, machine)
         self.factors: list[Variable] = []
@@ -171,14 +172,13 @@ class ColourSteps:
             self._move("load", self.colours.source, vector, place)
 
     def stage(self, operand: str, buffer: int) -> None:
-        """One vector per channel of what was loaded, and of bytes when their tile is multiplied."""
-        if operand == "A" and self.reader is None:
+        """One vector per channel of what was loaded, and of bytes when their tile is multiplied. The block
+        after it, which the sequence stages too, is none."""
+        if operand == "A" and self.reader is None and not self.planes:
             self.planes = self.loaded
             if not self.colours.source_planes:
-                self.planes = [
-                    self.moves.take(self.loaded, order)
-                    for order in apart(self.colours.channels, self.machine.lanes)
-                ]
+                orders = apart(self.colours.channels, self.machine.lanes)
+                self.planes = list(self.moves.each(self.loaded, orders))
 
     def publish(self) -> None:
         """There is nobody else."""
@@ -226,14 +226,13 @@ class ColourSteps:
         (sums, *_) = self.sums
         if self.writer is not None:
             self.writer.store(self.targets[0], self.sums)
-        for i, order in enumerate(
-            together(colours.results, self.machine.lanes) if self.writer is None else ()
-        ):
-            if colours.target_planes:
-                self._move("store", colours.target, sums[i], b.at(self.targets[i]))
-            else:
-                place = b.at(self.targets[0], i * size)
-                self._move("store", colours.target, self.moves.take(sums, order), place)
+        if colours.target_planes:
+            for vector, target in zip(sums, self.targets, strict=True):
+                self._move("store", colours.target, vector, b.at(target))
+        elif self.writer is None:
+            orders = together(colours.results, self.machine.lanes)
+            for i, vector in enumerate(self.moves.each(sums, orders)):
+                self._move("store", colours.target, vector, b.at(self.targets[0], i * size))
         for pointer in self.sources:
             b.emit("add", pointer, loaded if colours.source_planes else colours.channels * loaded)
         for pointer in self.targets:

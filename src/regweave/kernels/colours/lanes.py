@@ -2,13 +2,18 @@
 
     three channels, 8 lanes     r0 g0 b0 r1 g1 b1 r2 g2 | b2 r3 ...    to    r0 r1 r2 r3 r4 r5 r6 r7
 
-AVX-512 picks from two vectors at once, so K vectors take K - 1 picks for each channel. AVX2 permutes each
-vector for itself and blends them.
+AVX-512 picks from two vectors at once, so K vectors take K - 1 picks for each channel. AVX2 permutes vectors
+and blends them, and permutes as few as it can:
+
+    lanes all differ      r0 of lane 0, r1 of lane 3, r2 of lane 6, of the next vector lanes 1, 4, 7, of the
+                          third 2, 5: blended first, then permuted once
+    the way back          each lane of a channel's vector is wanted in one place: permuted once for all blends
+    anything else         each vector permuted for each result
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -52,11 +57,23 @@ class Lanes:
             self.held[index] = self.b.vector("told")
             self.b.emit("load", self.held[index], self._index(index))
 
-    def take(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
-        """A vector of the elements `order`, counted through all sources."""
+    def each(self, sources: Sequence[Variable], orders: Sequence[np.ndarray]) -> Iterator[Variable]:
+        """Vectors of the elements of each order, counted through all sources, one after the other."""
         if len(sources) == 1:
-            return sources[0]
-        return self._pick(sources, order) if self.wide else self._blend(sources, order)
+            yield sources[0]
+            return
+        places = None if self.wide else _places(orders, len(sources), self.lanes)
+        if places is not None:
+            sources = [self._permuted(source, place) for source, place in zip(sources, places, strict=True)]
+        for order in orders:
+            if self.wide:
+                yield self._pick(sources, order)
+            elif places is not None:
+                yield self._blended(sources, order)
+            elif len(set(order % self.lanes)) == self.lanes:
+                yield self._blended_first(sources, order)
+            else:
+                yield self._blend(sources, order)
 
     def _pick(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
         """Of the first two vectors, then of what was taken and the next one."""
@@ -68,20 +85,45 @@ class Lanes:
 
     def _blend(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
         """Of every vector for itself, put together lane by lane."""
-        b, lanes = self.b, self.lanes
-        place = self._index(order % lanes)
-        taken = b.vector("moved")
-        b.emit_template(_PERMUTE, taken, place, sources[0])
+        place = order % self.lanes
+        return self._blended([self._permuted(source, place) for source in sources], order)
+
+    def _blended_first(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """Blended where the lanes lie, then brought to their places."""
+        lanes = self.lanes
+        lying = np.zeros(lanes, np.int64)
+        lying[order % lanes] = order // lanes * lanes
+        return self._permuted(self._blended(sources, lying), order % lanes)
+
+    def _permuted(self, source: Variable, place: np.ndarray) -> Variable:
+        moved = self.b.vector("moved")
+        self.b.emit_template(_PERMUTE, moved, self._index(place), source)
+        return moved
+
+    def _blended(self, sources: Sequence[Variable], order: np.ndarray) -> Variable:
+        """Each lane of the source that has its element."""
+        taken = sources[0]
         for i, source in enumerate(sources[1:], 1):
-            former, moved, taken = taken, b.vector("moved"), b.vector("both")
-            b.emit_template(_PERMUTE, moved, place, source)
-            b.emit(
-                "blend", taken, former, moved, sum(1 << int(at) for at in np.flatnonzero(order // lanes == i))
-            )
+            wanted = sum(1 << int(at) for at in np.flatnonzero(order // self.lanes == i))
+            former, taken = taken, self.b.vector("both")
+            self.b.emit("blend", taken, former, source, wanted)
         return taken
 
     def _index(self, order: Sequence[int] | np.ndarray) -> Memory:
         return self.b.data(np.asarray(order, np.uint32).tobytes())
+
+
+def _places(orders: Sequence[np.ndarray], count: int, lanes: int) -> list[np.ndarray] | None:
+    """For each source, which of its elements goes to each lane, if every lane is wanted of it once in all
+    orders; else None."""
+    found = np.full((count, lanes), -1)
+    for order in orders:
+        for lane, element in enumerate(order):
+            source, at = divmod(int(element), lanes)
+            if found[source, lane] not in (-1, at):
+                return None
+            found[source, lane] = at
+    return list(np.maximum(found, 0))
 
 
 def _picks(order: np.ndarray, count: int, lanes: int) -> list[tuple[int, ...]]:
