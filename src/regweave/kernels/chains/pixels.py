@@ -145,10 +145,7 @@ class PixelsDriver:
         b.emit("zero", pixel)
         b.label(same)
         b.emit("mov", w.slot("pixel"), pixel)
-        b.emit("mov", count, w.slot("todo"))
-        b.emit("dec", count)
-        b.emit("mov", w.slot("todo"), count)
-        b.emit("jump_nonzero", top)
+        w.repeat(top, "todo", count)
 
     def _set_narrow(self, w: Workspace) -> None:
         """Slots of a narrow panel of `pixels` pixels: vectors, and the whole and partial ones among them."""

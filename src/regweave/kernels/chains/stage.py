@@ -171,10 +171,7 @@ class Stage:
         for t in range(self.epilogue.tensors):
             w.advance_slot(f"extra{t}", self.extras.next_panel(w, vectors))
         remaining = b.general("remaining")
-        b.emit("mov", remaining, w.slot("panels"))
-        b.emit("dec", remaining)
-        b.emit("mov", w.slot("panels"), remaining)
-        b.emit("jump_nonzero", panel)
+        w.repeat(panel, "panels", remaining)
 
 
 def call_last(w: Workspace, stage: Stage) -> None:

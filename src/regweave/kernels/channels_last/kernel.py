@@ -196,7 +196,7 @@ class _Driver:
                     b.label(other)
         b.label(finished)
         w.advance_slot("filter", 8 * len(FilterEntry._fields_))
-        self._count_down("filters_left", again)
+        self.w.repeat(again, "filters_left")
 
     def _restore(self, tile: DenseTile, vectors: int, finished: str) -> None:
         """After the last product: the way back."""
@@ -213,12 +213,4 @@ class _Driver:
         b.label(again)
         self.w.call(routine)
         b.emit("add", self.w.r.near, spans * 8 * len(SpanEntry._fields_))
-        self._count_down("tiles_left", again)
-
-    def _count_down(self, slot: str, again: str) -> None:
-        """slot -= 1; to `again` until it is zero."""
-        value = self.b.general("value")
-        self.b.emit("mov", value, self.w.slot(slot))
-        self.b.emit("dec", value)
-        self.b.emit("mov", self.w.slot(slot), value)
-        self.b.emit("jump_nonzero", again)
+        self.w.repeat(again, "tiles_left")

@@ -66,10 +66,7 @@ class FillRows:
         b.emit("mov", left, w.field("x_row"))
         w.advance_slot("from", left)
         w.advance_slot("line", 1)
-        b.emit("mov", left, w.slot("lines_left"))
-        b.emit("dec", left)
-        b.emit("mov", w.slot("lines_left"), left)
-        b.emit("jump_nonzero", line)
+        w.repeat(line, "lines_left", left)
         b.emit("ret")
 
     def _copy(self, w: Workspace, here: Variable, source: Variable) -> None:
@@ -95,10 +92,7 @@ class FillRows:
         b.label(next_pixel)
         b.emit("add", start, w.field("x_pixel"))
         b.emit("add", place, w.field("pixel_bytes"))
-        b.emit("mov", left, w.slot("pixels_left"))
-        b.emit("dec", left)
-        b.emit("mov", w.slot("pixels_left"), left)
-        b.emit("jump_nonzero", pixel)
+        w.repeat(pixel, "pixels_left", left)
         b.emit("jump", copied)
         b.label(whole)
         b.emit("imul", count, left)

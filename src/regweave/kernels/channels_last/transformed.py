@@ -79,10 +79,7 @@ class FillTransformedRows:
         b.emit("mov", value, w.field("group_bytes"))
         w.advance_slot("from", value)
         w.advance_slot("line", t.outputs * t.stride)
-        b.emit("mov", value, w.slot("groups_left"))
-        b.emit("dec", value)
-        b.emit("mov", w.slot("groups_left"), value)
-        b.emit("jump_nonzero", group)
+        w.repeat(group, "groups_left", value)
         b.emit("ret")
 
     def _rows(self, w: Workspace) -> None:
@@ -275,10 +272,7 @@ class RestoreRows:
         b.emit("imul", value, w.slot("y_row"), t.outputs)
         w.advance_slot("result_row", value)
         b.emit("sub", rows, t.outputs)
-        b.emit("mov", value, w.slot("groups_left"))
-        b.emit("dec", value)
-        b.emit("mov", w.slot("groups_left"), value)
-        b.emit("jump_nonzero", group)
+        w.repeat(group, "groups_left", value)
         b.emit("ret")
 
     def _vector(self, w: Workspace, t: Transform, at: Variable, rows: Variable, v: int) -> None:

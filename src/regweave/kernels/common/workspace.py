@@ -122,6 +122,14 @@ class Workspace:
         self.b.emit("mov", self.slot(name), value)
         self.b.emit(jump, again)
 
+    def repeat(self, again: str, name: str, value: Variable | None = None) -> None:
+        """slot -= 1, then to `again` while something is left; by way of `value`, if that is to be reused."""
+        value = value or self.b.general("value")
+        self.b.emit("mov", value, self.slot(name))
+        self.b.emit("dec", value)
+        self.b.emit("mov", self.slot(name), value)
+        self.b.emit("jump_nonzero", again)
+
     def call(self, routine: Routine) -> None:
         """Call a routine, which is written later if it is new."""
         if routine not in self._routines:

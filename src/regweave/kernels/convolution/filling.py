@@ -79,10 +79,7 @@ class FillInPlace:
             b.emit("imul", value, value, t.outputs * t.stride)
         w.advance_slot("group_at", value)
         w.advance_slot("line_now", 1)
-        b.emit("mov", value, w.slot("groups_left"))
-        b.emit("dec", value)
-        b.emit("mov", w.slot("groups_left"), value)
-        b.emit("jump_nonzero", group)
+        w.repeat(group, "groups_left", value)
         next_channel(w, again)
         b.emit("ret")
 

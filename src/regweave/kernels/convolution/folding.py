@@ -62,10 +62,7 @@ class FillFolded:
         b.emit("dec", count)
         b.emit("jump_nonzero", vector)
         pass_planes(w, to, entry, self.shifts, t)
-        b.emit("mov", value, w.slot("groups_left"))
-        b.emit("dec", value)
-        b.emit("mov", w.slot("groups_left"), value)
-        b.emit("jump_nonzero", group)
+        w.repeat(group, "groups_left", value)
         next_channel(w, again)
         b.emit("ret")
 

@@ -45,10 +45,7 @@ def next_channel(w: Workspace, again: str) -> None:
     w.b.emit("mov", value, w.slot("channel_at"))
     w.b.emit("add", value, w.field("x_channel"))
     w.b.emit("mov", w.slot("channel_at"), value)
-    w.b.emit("mov", value, w.slot("channels_left"))
-    w.b.emit("dec", value)
-    w.b.emit("mov", w.slot("channels_left"), value)
-    w.b.emit("jump_nonzero", again)
+    w.repeat(again, "channels_left", value)
 
 
 @frozen
@@ -78,19 +75,12 @@ class FillChannel:
         b.label(each_plane)
         self._plane(w, to, line_at, plane)
         b.emit("add", plane, 8 * len(PlaneEntry._fields_))
-        self._again(w, "planes_left", each_plane)
+        w.repeat(each_plane, "planes_left")
         b.emit("add", line_at, w.field("x_row"))
         w.advance_slot("line_now", 1)
-        self._again(w, "lines_left", each_line)
+        w.repeat(each_line, "lines_left")
         b.emit("mov", w.slot("line_to"), to)
         b.emit("ret")
-
-    def _again(self, w: Workspace, slot: str, label: str) -> None:
-        left = w.b.general("left")
-        w.b.emit("mov", left, w.slot(slot))
-        w.b.emit("dec", left)
-        w.b.emit("mov", w.slot(slot), left)
-        w.b.emit("jump_nonzero", label)
 
     def _plane(self, w: Workspace, to: Variable, line_at: Variable, plane: Variable) -> None:
         """One plane of a line to `to`, which moves behind it."""
