@@ -64,6 +64,7 @@ def numbers_of(opcode, lanes):
         ("width",): [(4,), (8,), (lanes,)],
         ("mask",): [(1,), (0x80000000,)],
         ("bit",): [(16,), (32,)],
+        ("distance", "mask"): [(1, 0x55555555), (4, 0x0F0F0F0F), (31, 1)],
         ("control",): [(0x1B,), (0xB1,), (0x121,), (0x12F,), (0x140,), (0x141,), (0x153,), (0x16A,)],
         ("low", "high", "cross"): [(0x76543210, 0xFEDCBA98, 1), (0x01234567, 0x89ABCDEF, 0)],
     }

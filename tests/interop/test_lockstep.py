@@ -41,6 +41,7 @@ def made(b, lanes):
         yield b.step("select", (predicate, y, z))
     for width in (2, 8, lanes):
         yield b.step("shuffle", (x, z), (width,))
+    yield from b.apply("bit_swap", (x, y), (4, 0x0F0F0F0F))
     yield b.step("byte_permute", (x, y, b.step("and", (z, b.constant(0x7777)))))
     yield b.step("transpose", (x,))
     for pieces in (1, 2, 4):

@@ -79,6 +79,24 @@ def test_what_opcodes_mean(opcode, operands, numbers, expected):
     assert meaning(words, numbers).tolist() == [expected]
 
 
+def test_swapping_bits():
+    meaning, low, high = OPCODES["bit_swap"].meaning, np.uint32([0xF0F0F0F0]), np.uint32([0x0000FFFF])
+    assert meaning is not None
+    changed = meaning((low, high), (4, 0x0F0F0F0F))
+    assert [int(word[0]) for word in changed] == [0x0000F0F0, 0x0F0FFFFF]
+    # high half-bytes of the first change places with low ones of the second
+    assert [int(word[0]) for word in meaning(changed, (4, 0x0F0F0F0F))] == [int(low[0]), int(high[0])]
+    assert OPCODES["bit_swap"].instructions == 6
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (32, 1), (4, 0x1FFFFFFF), (1, -1)])
+def test_bits_are_swapped_inside_a_word(numbers):
+    builder = ProgramBuilder("swap", 32, Array("source", "b32", 2), Array("destination", "b32", 2))
+    swapped = builder.apply("bit_swap", (builder.word(0), builder.word(1)), numbers)
+    with pytest.raises(VerificationError, match="not all inside a word"):
+        builder.finish(swapped)
+
+
 def test_selecting():
     test, one, two = np.array([True, False]), np.uint32([1, 1]), np.uint32([2, 2])
     meaning = OPCODES["select"].meaning

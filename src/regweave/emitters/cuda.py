@@ -12,7 +12,7 @@ Matrix instructions are the PTX ISA's `mma.sync`, whose operands all lie in regi
 
 from __future__ import annotations
 
-from regweave.emitters.language import COMMON_EXPRESSIONS, Language, Place, Statement, call
+from regweave.emitters.language import COMMON_EXPRESSIONS, COMMON_STATEMENTS, Language, Place, Statement, call
 from regweave.emitters.memories import AccessTypes, memory_statements
 from regweave.errors import UnsupportedError
 from regweave.layouts import Layout
@@ -162,6 +162,7 @@ CUDA = Language(
         ),
     },
     statements={
+        **COMMON_STATEMENTS,
         **memory_statements(
             AccessTypes(
                 {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4"},

@@ -21,6 +21,7 @@ from regweave.emitters.amd_builtins import matrix_statement
 from regweave.emitters.hip_helpers import AT_MOST, PACK_INTEGERS, SPREAD, VECTORS, WITHIN
 from regweave.emitters.language import (
     COMMON_EXPRESSIONS,
+    COMMON_STATEMENTS,
     Expression,
     Language,
     Place,
@@ -203,6 +204,7 @@ HIP = Language(
         **{opcode: _integers(kind) for opcode, kind in _NARROW_INTEGERS.items()},
     },
     statements={
+        **COMMON_STATEMENTS,
         **memory_statements(
             AccessTypes(
                 {

@@ -82,6 +82,15 @@ def lane_of(place: Place, otherwise: str) -> str:
     return next((place.texts[value] for value in lanes), otherwise)
 
 
+def _bit_swap(place: Place) -> tuple[list[str], list[str]]:
+    (low, high), (first, second), (distance, mask) = place.values, place.names, place.step.numbers
+    return [
+        f"const unsigned {first}t = (({low} >> {distance}u) ^ {high}) & {constant(mask)};",
+        f"const unsigned {first} = {low} ^ ({first}t << {distance}u);",
+        f"const unsigned {second} = {high} ^ {first}t;",
+    ], [first, second]
+
+
 # steps that every C-like language writes alike
 COMMON_EXPRESSIONS: dict[str, Expression] = {
     "and": infix("&"),
@@ -98,3 +107,5 @@ COMMON_EXPRESSIONS: dict[str, Expression] = {
     "add_f32": infix("+"),
     "select": lambda values, numbers: f"{values[0]} ? {values[1]} : {values[2]}",
 }
+
+COMMON_STATEMENTS: dict[str, Statement] = {"bit_swap": _bit_swap}

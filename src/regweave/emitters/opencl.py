@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from regweave.emitters.language import (
     COMMON_EXPRESSIONS,
+    COMMON_STATEMENTS,
     Expression,
     Language,
     Place,
@@ -181,6 +182,7 @@ OPENCL = Language(
         "pack_high": lambda values, numbers: f"{values[0]} >> 16 | ({values[1]} & 0xffff0000u)",
     },
     statements={
+        **COMMON_STATEMENTS,
         **memory_statements(
             AccessTypes({1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}, "({type})({words})"),
             _SPACES,

@@ -148,6 +148,14 @@ def _lane_swap(
     ]
 
 
+def _bit_swap(w: _Writer, step: Step, operands: list[str], results: list[str], mask: str | None) -> list[str]:
+    (a, b), (low, high), (distance, bits) = operands, results, step.numbers
+    return [
+        f"{_EACH} {high}[t] = {b}[t] ^ ((({a}[t] >> {distance}) ^ {b}[t]) & {bits:#x}u);",
+        f"{_EACH} {low}[t] = {a}[t] ^ (({high}[t] ^ {b}[t]) << {distance});",
+    ]
+
+
 def _peers(w: _Writer, step: Step, operands: list[str], results: list[str], mask: str | None) -> list[str]:
     """Moves whose pattern is a table of the lanes that are taken from."""
     if step.opcode == "row_move":
@@ -211,6 +219,7 @@ def _access(w: _Writer, step: Step, operands: list[str], results: list[str], mas
 
 _Statement = Callable[[_Writer, Step, "list[str]", "list[str]", "str | None"], "list[str]"]
 _STATEMENTS: dict[str, _Statement] = {
+    "bit_swap": _bit_swap,
     "lane_swap": _lane_swap,
     "row_move": _peers,
     "row_permute": _peers,

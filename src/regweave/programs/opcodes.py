@@ -21,6 +21,9 @@ matrix m, and lane 4 g + t receives, as word m, halves 2 t and 2 t + 1 of row g 
 `shuffle` with width w stays inside segments of w lanes: a lane takes from the lane of its own segment
 whose number within it is the index modulo w. The moves between lanes that need no index (`transpose`,
 `lane_swap`, `row_move`, `row_permute`, `half_swap`) are explained in `lane_moves`.
+
+`bit_swap` lets the bits of `mask` in its second word change places with those `distance` further up in its
+first one. It is written as its six operations.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ class Opcode:
     Types are those of values; `any` is the type of the source's words, `words` stands for as many b32 as
     the number `bytes` says, `matrices` for as many as its own number says, and `A` to `D` for the registers
     of a matrix instruction's operand. `resource` is a field of the machine's step costs, or `free` for what
-    needs no instruction. The meaning gives one array, or a tuple of them where there are several results.
+    needs no instruction; a step takes `instructions` of it. The meaning gives one array, or a tuple of them
+    where there are several results.
     Steps without a meaning are known to the interpreter, for they read or change its surroundings. `symbol`
     says what a step names: a `global` or `shared` memory, an `instruction`, a `scope` (`warp` or `block`),
     or an `axis` of the grid (`x`, `y`, `z`).
@@ -66,6 +70,7 @@ class Opcode:
     symbol: str = ""
     collective: bool = False
     effect: str = ""
+    instructions: int = 1
 
     @property
     def rows(self) -> bool:
@@ -106,6 +111,13 @@ def _row_permute(words: tuple[Any, ...], numbers: tuple[int, ...]) -> NDArray[An
 
 def _packed(kind: Narrowing) -> Meaning:
     return lambda v, n: kind.pack(*v)
+
+
+def _bit_swap(words: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
+    (low, high), (distance, mask) = words, map(np.uint32, numbers)
+    changed = (low >> distance) ^ high
+    changed &= mask
+    return low ^ (changed << distance), high ^ changed
 
 
 def _float(function: Callable[..., Any], words: tuple[Any, ...]) -> NDArray[Any]:
@@ -150,6 +162,7 @@ OPCODES = {
         Opcode("shift_left", _TWO, ("b32",), "logic", lambda v, n: v[0] << _shift_amount(v[1])),
         Opcode("shift_right", _TWO, ("b32",), "logic", lambda v, n: v[0] >> _shift_amount(v[1])),
         Opcode("rotate_right", _TWO, ("b32",), "logic", lambda v, n: _rotate_right(v[0], v[1])),
+        Opcode("bit_swap", _TWO, _TWO, "logic", _bit_swap, ("distance", "mask"), instructions=6),
         Opcode(
             "test", ("b32",), ("predicate",), "test", lambda v, n: (v[0] & np.uint32(n[0])) != 0, ("mask",)
         ),

@@ -181,7 +181,7 @@ class Program:
         counts: Counter[str] = Counter()
         alike = Counter([(step.opcode, times) for step, times in self._walked])
         for (opcode, times), steps in alike.items():
-            counts[OPCODES[opcode].resource] += times * steps
+            counts[OPCODES[opcode].resource] += times * steps * OPCODES[opcode].instructions
         del counts["free"]
         return counts
 

@@ -212,6 +212,10 @@ class _Check:
         if name in ("constant", "test"):
             inside = 0 <= step.numbers[0] < 1 << 32
             return None if inside else f"has the number {step.numbers[0]}, which is no 32-bit word"
+        if name == "bit_swap":
+            distance, mask = step.numbers
+            inside = 0 < distance < 32 and 0 <= mask < 1 << 32 - distance
+            return None if inside else f"moves the bits {mask:#x} by {distance}: not all inside a word"
         if name == "shuffle" and (step.numbers[0] < 1 or program.lanes % step.numbers[0]):
             return f"exchanges in segments of {step.numbers[0]} of {program.lanes} lanes"
         if opcode.symbol in SPACES:

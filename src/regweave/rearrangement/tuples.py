@@ -19,6 +19,7 @@ from regweave.rearrangement.request import Request
 
 _STORES = {"shared_store", "matrix_store"}
 _SAME = {"bits", "number"}  # the same register under another type
+_ALONE = {"bit_swap"}  # results that are written each where it is needed
 
 
 class _Place(NamedTuple):
@@ -38,7 +39,7 @@ def tuple_moves(program: Program, request: Request) -> int:
         if step.opcode == "word":
             which, register = divmod(step.numbers[0], source)
             places[step.results[0]] = _Place(-1 - which, register, source)
-        elif len(step.results) > 1:
+        elif len(step.results) > 1 and step.opcode not in _ALONE:
             for register, value in enumerate(step.results):
                 places[value] = _Place(number, register, len(step.results))
         elif step.opcode in _SAME and step.operands[0] in places:

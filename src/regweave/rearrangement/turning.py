@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from regweave.programs import ProgramBuilder, Value
+from regweave.programs import OPCODES, ProgramBuilder, Value
 from regweave.rearrangement.networks.assembling import Held, assemble
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.spreading import join, spread
 
 _BYTE, _WORD_BYTES = 8, 4
-# instructions for two words
-SWAP = 6
+#: Instructions for two words.
+SWAP = OPCODES["bit_swap"].instructions
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def _swapped(builder: ProgramBuilder, held: Held, swaps: Iterable[Swap], bits: i
     for swap in swaps:
         distance = bits * swap.place
         part = sum(((1 << bits) - 1) << at for at in range(0, _BYTE, bits) if not at & distance)
-        mask, shift = builder.constant(part * 0x01010101), builder.constant(distance)
+        numbers = distance, part * 0x01010101
         rows = [
             [side[first : first + _WORD_BYTES] for first in range(0, len(side), _WORD_BYTES)]
             for side in (swap.low, swap.high)
@@ -83,10 +83,7 @@ def _swapped(builder: ProgramBuilder, held: Held, swaps: Iterable[Swap], bits: i
         words = _words(builder, rows[0] + rows[1], held)
         for number, (lows, highs) in enumerate(zip(*rows, strict=True)):
             low, high = words[number], words[number + len(rows[0])]
-            moved = builder.step("xor", (builder.step("shift_right", (low, shift)), high))
-            changed = builder.step("and", (moved, mask))
-            high = builder.step("xor", (high, changed))
-            low = builder.step("xor", (low, builder.step("shift_left", (changed, shift))))
+            low, high = builder.apply("bit_swap", (low, high), numbers)
             held.update([(at, (low, _BYTE * place)) for place, at in enumerate(lows)])
             held.update([(at, (high, _BYTE * place)) for place, at in enumerate(highs)])
     return held
