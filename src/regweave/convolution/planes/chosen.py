@@ -39,8 +39,6 @@ class Choice:
 def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int:
     """Bytes of one part of the work for a strip, and for the stage of transformed rows."""
     if choice.tile.rolling:
-        from regweave.convolution.planes.rolled import band_bytes
-
         return band_bytes(c, machine, choice.strip_columns, choice.tile)
     c = unfolded(c, choice.fold)
     if choice.tile.direct and not (choice.tile.filled and rows_missing(c)):
