@@ -10,7 +10,7 @@ from regweave.convolution.parts import even_parts
 from regweave.convolution.planes.folds import Fold, unfolded
 from regweave.convolution.planes.form import rows_missing
 from regweave.convolution.planes.strips import STRIP_BYTES, plane_elements, strip_bytes, strip_limit
-from regweave.kernels.convolution import ConvTile, paired_bytes, rolling_bytes
+from regweave.kernels.convolution import ConvTile
 from regweave.machines.x86 import VectorMachine
 from regweave.operators import Convolution
 from regweave.values import frozen
@@ -48,6 +48,9 @@ def scratch_bytes(c: Convolution, machine: VectorMachine, choice: Choice) -> int
 
 def band_bytes(c: Convolution, machine: VectorMachine, columns: int, tile: ConvTile) -> int:
     """Bytes of memory for a strip of that many columns."""
+    # whose modules write kernels, and most processes find theirs written
+    from regweave.kernels.convolution import paired_bytes, rolling_bytes
+
     results = 4 * -(-columns // machine.lanes) * machine.lanes
     row = 4 * plane_elements(c, machine, "none", columns)
     if tile.paired:
