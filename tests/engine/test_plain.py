@@ -14,7 +14,7 @@ from regweave.engine.building import build, joined
 from regweave.engine.moving import cut
 from regweave.engine.natives import Natives
 from regweave.engine.optimiser import Workshop, block_size
-from regweave.graphs import read_model
+from regweave.graphs import find_pieces, read_model
 
 pytestmark = pytest.mark.skipif(
     chosen_machine() is None or unsupported_reason() is not None, reason="no native kernels on this machine"
@@ -210,6 +210,19 @@ def test_moves_alone_join_nothing(run):
     built, session = stood_in(proto)
     assert {"Cos", "Reshape", "Transpose"} == set(foreign(built.proto))
     check(proto, session, run, {"x": random(6, 4, 30)})
+
+
+def test_runs_with_a_number_for_each_of_the_last_axis_keep_the_other_axes(run):
+    m = Tensors(x=["batch", 12, 9, 8])
+    a = m("Add", "x", m.constant(np.arange(8, dtype=np.float32)))
+    proto = m.model(m("Softmax", a, axis=-1), m("MatMul", a, m.constant(np.eye(8, 5, dtype=np.float32))))
+    model = read_model(proto, {"batch": 2})
+    natives = Natives(chosen_machine(), 1, block_size())
+    with Workshop() as shop:
+        built = build(model, find_pieces(model), natives, shop)
+        assert sum(node.domain == DOMAIN for node in built.proto.graph.node) == 2
+        for session in (built.open(shop, 1), joined(built, natives, shop.path).open(shop, 1)):
+            check(proto, session, run, *({"x": random(batch, 12, 9, 8)} for batch in (2, 1, 0)))
 
 
 @pytest.mark.parametrize("kind", ["integers", "scatter", "broadcast", "large"])

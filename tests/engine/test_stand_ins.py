@@ -74,9 +74,16 @@ def activation(m: Images, x: str) -> str:
     return m.conv(m.node("Mul", [a, m.node("Sigmoid", [a], "s")], "b"), "y", 24, 16)
 
 
+def itself(m: Images, x: str) -> str:
+    a = m.conv(x, "a", 32, 32)
+    return m.conv(m.node("Add", [a, a], "b"), "y", 32, 16)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    "made", [product, product_with_all, clipped, depthwise, mean, pools, activation], ids=lambda f: f.__name__
+    "made",
+    [product, product_with_all, clipped, depthwise, mean, pools, activation, itself],
+    ids=lambda f: f.__name__,
 )
 def test_what_follows_a_blocked_convolution_is_one_operator(made, threads, run):
     m = Images(size=("height", "width"))

@@ -94,7 +94,9 @@ def run_native(piece: Piece, machine: VectorMachine, threads: int, block: int) -
         extra_input(kind, index, 0, width) if index in gates else extra_input(kind, index, width, 0)
         for index in range(run.extra_inputs)
     )
-    out = width if channels else padded(piece.widths[0], block) if block and piece.widths else None
+    out = None
+    if block and (channels or piece.widths):
+        out = width if channels else padded(piece.widths[0], block)
     output = output_rule(piece, out)
     return _element_native(structure, machine, threads, axis, width, output, extras, run.operands)
 

@@ -137,7 +137,7 @@ class _Finder:
             return self._blocked(node, name) if blocks else (None, [])
         if self._in_blocks(node):
             self.in_blocks.update(node.output)
-            return self._elementwise(node, name), list(node.input)
+            return self._elementwise(node, name)
         work = (
             _line_work(node, self.plain, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
         )
@@ -214,21 +214,22 @@ class _Finder:
                 return self.natives.build(piece, name, blocked=True), reads
         return None, []
 
-    def _elementwise(self, node: onnx.NodeProto, name: str) -> Native | None:
-        """Work on blocked images of one shape."""
+    def _elementwise(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
+        """Work on blocked images of one shape. An image that is read twice is one input."""
         sources = set(node.input)
         shapes = {self.known.shape(source) for source in sources}
         shape = next(iter(shapes), None)
         if len(shapes) != 1 or shape is None or len(shape) != RANK or len(node.output) != 1:
-            return None
+            return None, []
         if not all(source.endswith(_BLOCKED) for source in (*sources, *node.output)):
-            return None
+            return None, []
         channels = self.known.channels(node.input[0])
         with suppress(UnsupportedError, ModelError):
             piece = channels and elementwise_piece(node, channels, self.known.size(node.input[0]))
             if piece and self.natives.can_block(piece):
-                return self.natives.build(piece, name, blocked=True)
-        return None
+                reads = [piece.input, *piece.extra_inputs]
+                return self.natives.build(piece, name, blocked=True), reads
+        return None, []
 
 
 def _pool(node: onnx.NodeProto) -> Pool | None:
