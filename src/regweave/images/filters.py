@@ -223,8 +223,7 @@ def _in_whole_numbers(
 
     if whole is not None and stays_in_registers(whole) and filtered():
         return True
-    means = image.dtype == np.uint8 and stride == 1
-    if means and filter_means(image, chosen.kernels, border, workers, out, progress):
+    if stride == 1 and filter_means(image, chosen.kernels, border, workers, out, progress):
         return True
     return filtered()
 

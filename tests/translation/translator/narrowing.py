@@ -38,3 +38,24 @@ def narrowed(i: Instruction) -> list[str]:
         return [*lines, f"vmovups {to.text()}, {register}"]
     assert isinstance(to, Register)
     return [*lines, f"vmovups {state.vector(to.number, 0, size)}, {register}", *clear(to)]
+
+
+#: Floats of 64 bits made shorter, which AVX2 has for two 128 bits of them.
+HALVED = ("vcvtpd2dq", "vcvttpd2dq", "vcvtpd2ps")
+
+
+def halved(i: Instruction) -> list[str]:
+    """`d = short(a)`, a register half as long as a."""
+    to, origin = i.operands
+    if i.mask or not isinstance(to, Register) or not isinstance(origin, Register):
+        raise i.refuse()
+    if origin.kind != "z" or to.kind != "y":
+        raise i.refuse()
+    lines = [f"vmovups ymm{n}, {text_of(i, origin, piece)}" for n, piece in enumerate(pieces(origin.bytes))]
+    lines += [f"{i.mnemonic} xmm{n}, ymm{n}" for n in (0, 1)]
+    return [
+        *lines,
+        "vinserti128 ymm0, ymm0, xmm1, 1",
+        f"vmovups {state.vector(to.number, 0)}, ymm0",
+        *clear(to),
+    ]

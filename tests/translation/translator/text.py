@@ -30,6 +30,7 @@ TRANSLATORS: dict[str, Callable[[Instruction], list[str]]] = {
     **dict.fromkeys(picks.QUARTERS, picks.quarters),
     **dict.fromkeys(picks.SLIDES, picks.slid),
     **dict.fromkeys(narrowing.NARROWED, narrowing.narrowed),
+    **dict.fromkeys(narrowing.HALVED, narrowing.halved),
     "vscalefps": scaling.scaled,
     "vreduceps": scaling.reduced,
 }

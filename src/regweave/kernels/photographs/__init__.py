@@ -2,7 +2,8 @@
 
 `structure` describes a filter, `kernel` goes over the image; `rows` makes sums along a row, and down the
 columns `columns` keeps them in registers, or `rolled` with `kept` in memory; `finishing` makes pixels of
-them.
+them. Means of many pixels are running sums (`means`, on AVX2 `narrow_means`), and weights that are no whole
+numbers are multiplied in f32 (`weighted`).
 """
 
 from typing import TYPE_CHECKING

@@ -85,10 +85,11 @@ class DoubleMath(WordMath):
         Times a factor that is a little too small the quotient is right or one too small, and what remains
         tells which.
         """
-        low, high = (self._quotient(value, divisor) for value in sums)
+        low, high = (self.quotient(value, divisor) for value in sums)
         return low, high
 
-    def _quotient(self, value: Variable, divisor: int) -> Variable:
+    def quotient(self, value: Variable, divisor: int) -> Variable:
+        """One of the two vectors of `quotients`."""
         factor = self.float((1 - _LESS) / divisor)
         near = self.made("scale", self.made("float", value), factor)
         more = self.made("sub", self.made("times", near, self.word(divisor)), value)

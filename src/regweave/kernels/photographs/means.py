@@ -1,13 +1,14 @@
-"""Means over many pixels of bytes: sums that go down and along an image, as many steps for any size.
+"""Means over many pixels of 8 or 16 bits: sums that go down and along an image, as many steps for any size.
 
-    down      V[q] += byte of the row that comes in - byte of the row that goes out
+    down      V[q] += element of the row that comes in - element of the row that goes out
     beyond    V left and right of the row is V at other places of it, or 0
     along     P[q] = P[q - channels] + V[q]
     result    (P[e + (width - 1) channels] - P[e - channels]) / pixels, rounded
 
 The sums along are made in registers: a vector is moved up by 1, 2, 4, 8 pixels and added each time, then the
 last pixel of the vector before is added to all. They may overflow, their differences do not. A part of
-the work is a range of rows; its sums V and P are memory of its own.
+the work is a range of rows; its sums V and P are memory of its own. AVX2 has a kernel of its own in
+`narrow_means`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from functools import lru_cache
+from typing import ClassVar
 
 from regweave.assembly import Builder, Listing
 from regweave.assembly.variables import Memory, Variable
@@ -40,6 +42,8 @@ _STORE = Pattern(
 )
 _LOAD_WORD = Pattern("d:r from:a", "movzx %=0:d, word ptr %1")
 _STORE_WORD = Pattern("to:a x:r", "mov word ptr %0, %1:w")
+_LOAD_DOUBLE = Pattern("d:r from:a", "mov %=0:d, dword ptr %1")
+_STORE_DOUBLE = Pattern("to:a x:r", "mov dword ptr %0, %1:d")
 
 
 class MeanArguments(ctypes.Structure):
@@ -47,9 +51,9 @@ class MeanArguments(ctypes.Structure):
 
     rows, outs    tables of addresses: of the image's rows from the first that is reached on, of the result's
     nought        address of a row of zeros
-    length        bytes of a row, 16 or more
+    length        elements of a row, `MeanFilter.least` or more
     count         rows of the result; `parts` share them
-    borders       table of places in a row: what stands for the bytes left of it, then right of it
+    borders       table of places in a row: what stands for the elements left of it, then right of it
     keep          all ones, or 0: then there are zeros left and right of the rows
     scratch       64-byte aligned, `step` bytes for each part: `MeanFilter.scratch_bytes`
     sums          `MeanFilter.sums`
@@ -75,40 +79,58 @@ class MeanArguments(ctypes.Structure):
 
 @frozen
 class MeanFilter:
-    """The mean of `height` x `width` pixels, an odd number below 16384, of bytes of up to 8 channels."""
+    """The mean of `height` x `width` pixels, an odd number below 16384, of bytes of up to 8 channels, or if
+    `deep` of 16-bit numbers."""
 
     channels: int
     height: int
     width: int
+    deep: bool = False
+
+    #: Elements that a row must have.
+    least: ClassVar[int] = 32
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element."""
+        return 2 if self.deep else 1
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of a sum down the columns."""
+        return _DOUBLE if self.deep else _WORD
 
     @property
     def left(self) -> int:
-        """Bytes that it reaches to the left."""
+        """Elements that it reaches to the left."""
         return self.width // 2 * self.channels
 
     @property
     def right(self) -> int:
-        """Bytes that it reaches to the right."""
+        """Elements that it reaches to the right."""
         return (self.width - 1) * self.channels - self.left
 
     def sums(self, length: int) -> int:
         """Bytes of the sums down the columns, whole cache lines."""
-        return -(-_WORD * (length + self.left + self.right + _SLACK) // _LINE) * _LINE
+        return -(-self.sum_bytes * (length + self.left + self.right + _SLACK) // _LINE) * _LINE
 
     def scratch_bytes(self, length: int) -> int:
-        """Bytes of memory of its own that a part needs, for rows of so many bytes."""
-        return self.sums(length) * (1 + _DOUBLE // _WORD) + _LINE
+        """Bytes of memory of its own that a part needs, for rows of so many elements."""
+        return self.sums(length) * (1 + _DOUBLE // self.sum_bytes) + _LINE
 
 
 @lru_cache(maxsize=32)
 def mean_filter_kernel(filter: MeanFilter, machine: VectorMachine) -> Listing:
-    """The kernel `void f(const MeanArguments *, size_t part)`, for AVX-512."""
-    assert machine.name == "avx512", "lanes are masked, and any are moved"
-    return _Means(filter, machine).b.finish()
+    """The kernel `void f(const MeanArguments *, size_t part)`."""
+    if machine.name == "avx512":
+        return Means(filter, machine).b.finish()
+    from regweave.kernels.photographs.narrow_means import NarrowMeans  # it builds on this module
+
+    return NarrowMeans(filter, machine).b.finish()
 
 
-class _Means:
-    """Writes the kernel."""
+class Means:
+    """Writes the kernel, for AVX-512: lanes are masked, and any are moved."""
 
     def __init__(self, filter: MeanFilter, machine: VectorMachine) -> None:
         self.filter = filter
@@ -153,7 +175,7 @@ class _Means:
         b.emit("mov", at, self.down)
         b.label(top)
         b.emit("store", b.at(at), nought)
-        b.emit("add", at, _LINE)
+        b.emit("add", at, b.machine.vector_bytes)
         b.emit("cmp", at, self.along)
         b.emit("jump_less", top)
 
@@ -261,16 +283,18 @@ class _Means:
                 b.general(name) for name in ("to", "n", "place", "word", "borders")
             )
             b.emit("mov", to, self.down)
+            size = filter.sum_bytes
             if behind:
-                b.emit("lea", to, b.at(to, _WORD * filter.left, index=self.length, scale=2))
+                b.emit("lea", to, b.at(to, size * filter.left, index=self.length, scale=size))
             b.emit("mov", borders, self._field("borders"))
             b.emit("zero", n)
             top = b.fresh_label("beyond")
             b.label(top)
             b.emit("mov", place, b.at(borders, border * _ADDRESS, index=n, scale=8))
-            b.emit_template(_LOAD_WORD, word, b.at(self.down, _WORD * filter.left, index=place, scale=2))
+            load, store = (_LOAD_DOUBLE, _STORE_DOUBLE) if filter.deep else (_LOAD_WORD, _STORE_WORD)
+            b.emit_template(load, word, b.at(self.down, size * filter.left, index=place, scale=size))
             b.emit("and", word, self._field("keep"))
-            b.emit_template(_STORE_WORD, b.at(to, index=n, scale=2), word)
+            b.emit_template(store, b.at(to, index=n, scale=size), word)
             b.emit("inc", n)
             b.emit("cmp", n, count)
             b.emit("jump_less", top)
