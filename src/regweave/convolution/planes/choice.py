@@ -34,6 +34,7 @@ from regweave.convolution.planes.strips import (
     SHARERS,
     band_rows_of,
     block_sizes,
+    goes_by_blocks,
     lines_of,
     most_rows_of,
     row_transform,
@@ -73,7 +74,7 @@ def choose(
     """
     threads = 1 if many_weights(c, threads) else threads
     lines, stream = stream, stream and machine.vector_bytes == LINE
-    asked, form = form, form_of(c, form, wide=machine.mask_class == "mask")
+    asked, form = form, form_of(c, form, machine)
     if form == "transformed":
         in_place = planes_in_place(c, machine, form) if neighbours else ()
         return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue, in_place=in_place)
@@ -135,6 +136,7 @@ def choose(
         in_place_step=c.horizontal.stride,
         image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,
         result_pieces=most_result_pieces(map_, by, machine.lanes) if by else 0,
+        by_blocks=not direct and goes_by_blocks(c, machine, form, strip, by.rows if by else rows),
     )
     band = rows if direct else by.rows if by else band_rows_of(c, machine, form, strip, rows, threads)
     return Choice(form, tile, tiles, strip, band, by)
@@ -176,6 +178,7 @@ def _transformed(
         in_place_step=c.horizontal.stride,
         image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,
         result_pieces=most_result_pieces(map_, by, machine.lanes) if by else 0,
+        by_blocks=goes_by_blocks(c, machine, "transformed", strip, by.rows if by else t.outputs),
     )
     # which rows are a group decides how they round: the bits must not depend on the number of threads
     band = by.rows if by else band_rows_of(c, machine, "transformed", strip, t.outputs, SHARERS)

@@ -28,23 +28,21 @@ _WORTH_TRANSFORMING = 4
 #: Kernel columns of all channels from which on it pays to take a transform's products one after the other,
 #: where all products of few filters find room.
 FEW_TAPS = 16
-#: Output rows from which on it pays to transform rows for stride 2.
-_ROWS_APART = 8
+#: Output rows from which on it pays to transform rows for stride 2; the share of lanes that must be results.
+_ROWS_APART, _FULL = 8, 0.8
 
 
-def form_of(c: Convolution, form: str | None, *, wide: bool) -> str:
-    """The form asked for, or the one that pays. `wide`: there are many registers, which a transform of stride
-    2 wants.
+def form_of(c: Convolution, form: str | None, machine: VectorMachine) -> str:
+    """The form asked for, or the one that pays.
 
     InputError for a form that there is not, or that is not for `c`.
     """
     if form is None:
-        rows = 4 if c.vertical.stride == 1 else _ROWS_APART if wide else float("inf")
+        rows = 4 if c.vertical.stride == 1 else _ROWS_APART
         pays = c.group_filters >= _WORTH_TRANSFORMING and c.vertical.outputs >= rows
         # of one or two channels memory is the limit, and rows of results that are written one by one help it
         pays = pays and (c.group_channels > 2 or c.horizontal.stride > 1)
-        # few registers hold the products of two filters: half of what is loaded is then used once
-        pays = pays and (wide or c.group_channels * c.horizontal.kernel >= FEW_TAPS)
+        pays = pays and (machine.mask_class == "mask" or _pays_with_few_registers(c, machine))
         return "transformed" if transforms(c) and pays else untransformed(c)
     if form not in FORMS:
         raise unknown_name("form", form, FORMS, where="form")
@@ -60,6 +58,15 @@ def form_of(c: Convolution, form: str | None, *, wide: bool) -> str:
     if form == "none" and c.horizontal.stride != 1 and not two_apart(c):
         raise no_form_none(c)
     return form
+
+
+def _pays_with_few_registers(c: Convolution, machine: VectorMachine) -> bool:
+    """Whether transformed rows pay where all products of two filters find registers only, and half of what is
+    loaded would be used once: if products are taken one after the other, and, of stride 2, whose small maps
+    are not folded then, if vectors are full."""
+    columns, lanes = c.horizontal.outputs, machine.lanes
+    full = c.horizontal.stride == 1 or columns >= _FULL * lanes * -(-columns // lanes)
+    return full and c.group_channels * c.horizontal.kernel >= FEW_TAPS
 
 
 def no_form_none(c: Convolution) -> InputError:

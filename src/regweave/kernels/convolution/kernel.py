@@ -10,6 +10,7 @@ serves all sizes that need the same tiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from regweave.assembly import Listing
@@ -22,7 +23,7 @@ from regweave.kernels.convolution.arguments import BlockEntry, ConvArguments, St
 from regweave.kernels.convolution.column import Column
 from regweave.kernels.convolution.filling import FillInPlace
 from regweave.kernels.convolution.folding import FillFolded
-from regweave.kernels.convolution.overlap import begin_rows, end_rows, whole_steps
+from regweave.kernels.convolution.overlap import begin_rows, end_rows, row_place, whole_steps
 from regweave.kernels.convolution.paired import PairedBand
 from regweave.kernels.convolution.products import Products
 from regweave.kernels.convolution.results import row_masks
@@ -259,7 +260,23 @@ class _Driver:
         self.b.emit("mov", self.w.slot(slot), value)
 
     def _tiles(self) -> None:
-        """All channel tiles of the unit; each goes through the rows of the band."""
+        """All channel tiles of the unit: each goes through the rows of the band, or all of them are done
+        block by block."""
+        if not self.tile.by_blocks:
+            self._channel_tiles(lambda outputs: self._rows(lambda done: self._block(outputs, done)))
+            return
+        self._begin_rows()
+        self.b.emit("mov", self.w.slot("row_out"), 0)
+        self._rows(lambda done: self._channel_tiles(lambda outputs: self._in_tile(outputs)))
+
+    def _in_tile(self, outputs: int) -> None:
+        """The block at `near` for the channel tile under way."""
+        done = self.b.fresh_label("block_done")
+        self._block(outputs, done)
+        self.b.label(done)
+
+    def _channel_tiles(self, one: Callable[[int], None]) -> None:
+        """`one` for each channel tile of the unit, by its filters."""
         w, b = self.w, self.b
         entry, value = b.general("entry"), b.general("value")
         again, finished = b.fresh_label("channel_tile"), b.fresh_label("next_tile")
@@ -272,10 +289,36 @@ class _Driver:
         b.emit("mov", w.slot("weights"), value)
         b.emit("mov", value, w.slot("out_at"))
         b.emit("add", value, b.at(entry, TileEntry.y.offset))
+        if self.tile.by_blocks:
+            b.emit("add", value, w.slot("row_out"))
         b.emit("mov", w.slot("out_base"), value)
+        if not self.tile.by_blocks:
+            self._begin_rows(entry)
+        b.emit("mov", value, b.at(entry, TileEntry.outputs.offset))
+        for outputs in self.tile.outputs[:-1]:
+            other = b.fresh_label("other_size")
+            b.emit("cmp", value, outputs)
+            b.emit("jump_not_equal", other)
+            one(outputs)
+            b.emit("jump", finished)
+            b.label(other)
+        if self.tile.rolling:
+            w.call(PairedBand(self.tile) if self.tile.paired else RollingBand(self.tile))
+        else:
+            one(self.tile.outputs[-1])
+        b.label(finished)
+        w.advance_slot("tile_entry", 8 * len(TileEntry._fields_))
+        w.repeat(again, "tiles_left", value)
+
+    def _begin_rows(self, entry: Variable | None = None) -> None:
+        """Slots base, rows_left, had_left, row_masks as of the band's first rows; `entry` of the channel tile
+        says where it reads, where no strip is filled."""
+        w, b = self.w, self.b
         if self.tile.filled:
             w.copy_slot("base", "band")
         else:
+            assert entry is not None
+            value = b.general("value")
             b.emit("mov", value, w.slot("band"))
             b.emit("add", value, b.at(entry, TileEntry.x.offset))
             b.emit("mov", w.slot("base"), value)
@@ -284,29 +327,33 @@ class _Driver:
             w.copy_slot("had_left", "had")
         if self.tile.result_pieces:
             b.emit("mov", w.slot("row_masks"), 0)
-        b.emit("mov", value, b.at(entry, TileEntry.outputs.offset))
-        for outputs in self.tile.outputs[:-1]:
-            other = b.fresh_label("other_size")
-            b.emit("cmp", value, outputs)
-            b.emit("jump_not_equal", other)
-            self._rows(outputs)
-            b.emit("jump", finished)
-            b.label(other)
-        if self.tile.rolling:
-            w.call(PairedBand(self.tile) if self.tile.paired else RollingBand(self.tile))
-        else:
-            self._rows(self.tile.outputs[-1])
-        b.label(finished)
-        w.advance_slot("tile_entry", 8 * len(TileEntry._fields_))
-        w.repeat(again, "tiles_left", value)
 
     def _routine(self, outputs: int, vectors: int, edge: bool, *, half: bool = False) -> Routine:
         if self.tile.kernel_columns:
             return Column(self.tile, vectors, edge, half)
         return Products(self.tile, outputs, vectors, edge, half)
 
-    def _rows(self, outputs: int) -> None:
-        """All blocks of all tile rows of the band, for one channel tile."""
+    def _block(self, outputs: int, done: str) -> None:
+        """The block at `near` for a channel tile of so many filters; to `done`, or just on."""
+        w, b, value = self.w, self.b, self.b.general("value")
+        kinds = [
+            self._routine(outputs, vectors, edge) for vectors in self.tile.vectors for edge in (False, True)
+        ]
+        if self.tile.halves:
+            kinds += [self._routine(outputs, vectors, True, half=True) for vectors in self.tile.vectors]
+        b.emit("mov", value, b.at(w.r.near, BlockEntry.kind.offset))
+        for kind, routine in enumerate(kinds):
+            other = b.fresh_label("other_kind")
+            if kind + 1 < len(kinds):
+                b.emit("cmp", value, kind)
+                b.emit("jump_not_equal", other)
+            w.call(routine)
+            if kind + 1 < len(kinds):
+                b.emit("jump", done)
+                b.label(other)
+
+    def _rows(self, one: Callable[[str], None]) -> None:
+        """`one` for each block of each tile row of the band; it may jump to the label that it gets."""
         w, b, r = self.w, self.b, self.w.r
         strip, value = b.general("strip"), b.general("value")
         row, block, next_block, passed = (b.fresh_label(s) for s in ("row", "block", "next_block", "passed"))
@@ -318,21 +365,7 @@ class _Driver:
         b.emit("mov", value, b.at(strip, StripEntry.block_count.offset))
         b.emit("mov", w.slot("blocks_left"), value)
         b.label(block)
-        kinds = [
-            self._routine(outputs, vectors, edge) for vectors in self.tile.vectors for edge in (False, True)
-        ]
-        if self.tile.halves:
-            kinds += [self._routine(outputs, vectors, True, half=True) for vectors in self.tile.vectors]
-        b.emit("mov", value, b.at(r.near, BlockEntry.kind.offset))
-        for kind, routine in enumerate(kinds):
-            other = b.fresh_label("other_kind")
-            if kind + 1 < len(kinds):
-                b.emit("cmp", value, kind)
-                b.emit("jump_not_equal", other)
-            w.call(routine)
-            if kind + 1 < len(kinds):
-                b.emit("jump", next_block)
-                b.label(other)
+        one(next_block)
         b.label(next_block)
         b.emit("add", r.near, 8 * len(BlockEntry._fields_))
         w.repeat(block, "blocks_left", value)
@@ -344,7 +377,7 @@ class _Driver:
         b.emit("imul", value, w.field("tile_step"))
         w.advance_slot("base", value)
         b.emit("imul", value, w.slot("y_row"), self.tile.out_rows)
-        w.advance_slot("out_base", value)
+        w.advance_slot(row_place(self.tile), value)
         if self.tile.result_pieces:
             w.advance_slot("row_masks", self.tile.out_rows * row_masks(w, self.tile))
         b.emit("mov", value, w.slot("rows_left"))

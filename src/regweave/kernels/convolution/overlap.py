@@ -29,9 +29,14 @@ def whole_steps(w: Workspace, tile: ConvTile) -> None:
         w.copy_slot(f"y_step_{row}", "y_row")
 
 
+def row_place(tile: ConvTile) -> str:
+    """The slot that says where a row of results is written."""
+    return "row_out" if tile.by_blocks else "out_base"
+
+
 def begin_rows(w: Workspace, tile: ConvTile, passed: str) -> None:
     """To `passed` if the band before has all rows of the tile; slot `had_left` is how many rows it has from
-    here on. If it has some of them, slot `out_base` moves to the first new one."""
+    here on. If it has some of them, the place of the rows moves to the first new one."""
     b, rows = w.b, tile.out_rows
     had, step, whole = b.general("had"), b.general("step"), b.fresh_label("whole_tile")
     b.emit("mov", had, w.slot("had_left"))
@@ -47,7 +52,7 @@ def begin_rows(w: Workspace, tile: ConvTile, passed: str) -> None:
         b.label(new)
     b.emit("mov", step, w.slot("y_row"))
     b.emit("imul", step, had)
-    w.advance_slot("out_base", step)
+    w.advance_slot(row_place(tile), step)
     b.label(whole)
 
 
@@ -61,5 +66,5 @@ def end_rows(w: Workspace, tile: ConvTile) -> None:
     whole_steps(w, tile)
     b.emit("imul", step, w.slot("y_row"), -1)
     b.emit("imul", step, had)
-    w.advance_slot("out_base", step)
+    w.advance_slot(row_place(tile), step)
     b.label(whole)

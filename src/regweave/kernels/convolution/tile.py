@@ -44,7 +44,8 @@ class ConvTile:
     `apart`: the products of a transform are taken one after the other (see apart). `in_place`: strips are
     filled from the image's own rows, whose elements lie side by side: of each plane the place within a step,
     of `in_place_step` elements; none: by way of tables. `image_pieces`, `result_pieces`: of folded maps,
-    whose strips have several bands of rows side by side, the pieces of a vector.
+    whose strips have several bands of rows side by side, the pieces of a vector. `by_blocks`: all filters of
+    a block of a strip are done before the next block, which keeps what it reads in the first-level cache.
     """
 
     outputs: tuple[int, ...]
@@ -76,6 +77,7 @@ class ConvTile:
     in_place_step: int = 1
     image_pieces: int = 0
     result_pieces: int = 0
+    by_blocks: bool = False
 
     def __post_init__(self) -> None:
         sizes = (
