@@ -9,7 +9,7 @@ from regweave import rearrange
 from regweave.layouts import Layout, element_type
 from regweave.machines.amd import GFX942
 from regweave.machines.nvidia import SM_80
-from regweave.rearrangement.exchange.forms import exchange_candidates
+from regweave.rearrangement.exchange.forms import find_ways
 from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
@@ -25,7 +25,7 @@ def planned(source, destination, machine):
     request = Request(source, destination, machine, 1)
     relation = relate(source, destination)
     problem = find_problem(relation, machine.lanes)
-    found = exchange_candidates(request, problem)
+    found = [way.candidate for way in find_ways(request, problem)]
     for candidate in found:
         prove(candidate.program, relation.in_words)
     return problem, found

@@ -14,11 +14,10 @@ from regweave.layouts import Layout
 from regweave.programs import run_program
 from regweave.rearrangement import relate
 from regweave.rearrangement.exchange.forms import without_local_rounds
-from regweave.rearrangement.group import find_group
+from regweave.rearrangement.problem import find_problem
 from regweave.rearrangement.schedule.colouring import coloured_matrix
 from regweave.rearrangement.schedule.linear import linear_matrix
 from regweave.rearrangement.schedule.matrix import check_matrix, preliminary_matrix
-from regweave.rearrangement.words import find_words
 
 
 @st.composite
@@ -34,8 +33,9 @@ def bijections(draw, most_lanes=12, most_words=5):
 
 
 def prepared(pair):
-    words = find_words(relate(*pair))
-    return words, find_group(words)
+    relation = relate(*pair)
+    problem = find_problem(relation, relation.lanes)
+    return problem.words, problem.group
 
 
 def received(matrix, words):

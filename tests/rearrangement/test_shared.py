@@ -14,7 +14,7 @@ from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.banks import bank_conflicts, conflicts
-from regweave.rearrangement.shared.forms import FORMS, shared_candidates
+from regweave.rearrangement.shared.forms import FORMS, SharedWay
 from regweave.rearrangement.shared.matrix_rows import as_rows
 from regweave.rearrangement.shared.passages import Choice, linear_passage
 from regweave.rearrangement.shared.trials import trial_passage
@@ -38,7 +38,8 @@ def c_of(name, rows, columns, dtype=None):
 def whole_warp(source, destination, machine=SM_80):
     """The three candidates; those that apply are proved and free of bank conflicts."""
     relation = relate(source, destination)
-    found = shared_candidates(Request(source, destination, machine, 1), relation)
+    request = Request(source, destination, machine, 1)
+    found = [SharedWay(request, relation, form).candidate() for form in FORMS]
     assert tuple(candidate.form for candidate in found) == FORMS
     for candidate in found:
         assert candidate.strategy == "shared"

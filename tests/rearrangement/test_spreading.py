@@ -14,7 +14,7 @@ from regweave.rearrangement.proof import prove
 from regweave.rearrangement.relation import relate
 from regweave.rearrangement.request import Request, read_request
 from regweave.rearrangement.shared.banks import bank_conflicts
-from regweave.rearrangement.shared.forms import lower_passage, shared_candidates
+from regweave.rearrangement.shared.forms import FORMS, SharedWay, lower_passage
 from regweave.rearrangement.shared.passages import linear_passage
 from regweave.rearrangement.spreading import (
     bytes_part,
@@ -60,7 +60,8 @@ def test_transposes_of_what_is_less_than_a_byte(machine, source, destination, mo
 def applicable(source, destination, machine):
     """The forms that apply, proved."""
     relation = relate(source, destination)
-    found = shared_candidates(Request(source, destination, machine, 1), relation)
+    request = Request(source, destination, machine, 1)
+    found = [SharedWay(request, relation, form).candidate() for form in FORMS]
     applying = [candidate for candidate in found if candidate.applies]
     for candidate in applying:
         prove(candidate.program, relation)

@@ -14,14 +14,15 @@ from regweave.rearrangement.proof import prove
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.steps.bit_maps import find_bit_map
 from regweave.rearrangement.steps.search import find_walk
-from regweave.rearrangement.steps.stepwise import stepwise_candidates
+from regweave.rearrangement.steps.stepwise import distinct, step_searches
 
 
 def candidates(source, destination, machine="sm_80", most=None):
     """The candidates, each proved on every slot."""
     request = Request(source, destination, find_machine(machine), 4)
     relation = relate(source, destination)
-    found = stepwise_candidates(request, relation, most)
+    ways = [search.way(most) for search in step_searches(request, relation)]
+    found = distinct([candidate for way in ways if way is not None for candidate in way.candidates])
     for candidate in found:
         prove(candidate.program, relation)
     return found

@@ -4,7 +4,7 @@ Lanes that exchange belong together, and so do registers that feed one another u
 the tf32 seam these are lanes 0..3 and registers 0..3; every other lane is the same group at an offset of
 4, 8, ..., so one small problem is solved and its answer used everywhere:
 
-    >>> find_group(find_words(relate(c, a)))
+    >>> find_group(whole_words(find_parts(relate(c, a))))
     Group(lanes=(0, 1, 2, 3), registers=(0, 1, 2, 3), lane_offsets=(0, 4, ..., 28), register_offsets=(0,))
 
 Where words are put together of parts, lanes may need less than a word of one another; copies at other

@@ -4,11 +4,10 @@ For 32-bit elements the words are the elements. Where f32 accumulators become f1
 register is two accumulators; if the pairs are the same in all lanes, packing them first makes words that
 then move as a whole:
 
-    >>> find_words(relate(c.repeat(1, 2), a_of_f16)).contents
+    >>> packed_contents(relate(c.repeat(1, 2), a_of_f16))
     ((0, 1), (2, 3), (4, 5), (6, 7))
 
-Where they are not, words must be put together and taken apart (parts.py, schedule/travel.py), and
-`find_words` says which register stands in the way.
+Where they are not, words must be put together and taken apart (parts.py, schedule/travel.py).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.rearrangement.parts import NOTHING, Contents, Parts, find_parts, plain_contents
+from regweave.rearrangement.parts import NOTHING, Contents, Parts, plain_contents
 from regweave.rearrangement.relation import Relation
 
 if TYPE_CHECKING:
@@ -48,17 +47,6 @@ class Words:
         return self.peers.shape[1]
 
 
-def find_words(relation: Relation) -> Words | str:
-    """The relation of words, or the reason why there is none, naming the slot that stands in the way."""
-    if relation.destination.element_type.bits > 32:
-        return f"{relation.destination.dtype} elements take two registers each"
-    contents = packed_contents(relation)
-    if contents is None:
-        return _obstacle(relation)
-    parts = find_parts(relation, contents)
-    return whole_words(parts) or _obstacle(relation)
-
-
 def whole_words(parts: Parts) -> Words | None:
     """The relation of parts as one of words, if parts are words."""
     return Words(parts.peers[..., 0], parts.words[..., 0], parts.contents) if parts.per_word == 1 else None
@@ -81,22 +69,3 @@ def packed_contents(relation: Relation) -> Contents | None:
         return None
     found = tuple(tuple(item for item in word if item >= 0) for word in words.tolist())
     return tuple(sorted(found))
-
-
-def _obstacle(relation: Relation) -> str:
-    """Which register cannot be had from one word of one lane."""
-    size = relation.destination.element_type.per_register
-    whole = plain_contents(relation) if relation.packing is None else None
-    for lane in range(relation.lanes):
-        for register in range(-(-relation.destination.items // size)):
-            part = slice(register * size, (register + 1) * size)
-            senders = sorted(set(relation.peers[lane, part].tolist()))
-            if len(senders) > 1:
-                names = " and ".join(str(sender) for sender in senders)
-                return (f"register {register} of lane {lane} needs elements of lanes {names}: a word "
-                        f"would have to be taken apart")  # fmt: skip
-            items = tuple(relation.items[lane, part].tolist())
-            if items not in (whole or {tuple(relation.items[0, part].tolist())}):
-                return (f"register {register} of lane {lane} needs items {items} of a lane together, which "
-                        f"lie apart or in another order: a word would have to be taken apart")  # fmt: skip
-    return "the lanes pair their elements in different ways"

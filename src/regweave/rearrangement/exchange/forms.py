@@ -62,12 +62,6 @@ class Way:
         return "candidate" in self.__dict__
 
 
-def exchange_candidates(request: Request, problem: Problem | str) -> tuple[Candidate, Candidate]:
-    """The direct and the lean form of the exchange: warp shuffles in rounds."""
-    direct, lean = find_ways(request, problem)
-    return direct.candidate, lean.candidate
-
-
 def find_ways(request: Request, problem: Problem | str) -> tuple[Way, Way]:
     """Both forms, direct and lean, scheduled but not written."""
     if "shuffle" not in request.machine.exchanges:

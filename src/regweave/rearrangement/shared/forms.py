@@ -62,11 +62,6 @@ _APART = "parts of bytes would have to be taken apart"
 _PASSAGES = Remembered[tuple[str, Passage] | str](96)
 
 
-def shared_candidates(request: Request, relation: Relation) -> tuple[Candidate, ...]:
-    """The forms whole-warp, grouped and single-lane."""
-    return tuple(SharedWay(request, relation, form).candidate() for form in FORMS)
-
-
 @dataclass(frozen=True, eq=False)
 class SharedWay:
     """One of FORMS, not yet written."""

@@ -51,22 +51,6 @@ _NAMES = {
 }
 
 
-def stepwise_candidates(
-    request: Request, relation: Relation, most_instructions: int | None = None
-) -> tuple[Candidate, ...]:
-    """Exchanges in steps: with the machine's fused instructions, if they help, and by shuffles alone.
-
-    A way that takes more than `most_instructions`, lane arithmetic not counted, is left out.
-    """
-    found = (search.cheapest for search in step_searches(request, relation))
-    ways = [
-        way
-        for way in found
-        if way is not None and (most_instructions is None or way.instructions <= most_instructions)
-    ]
-    return distinct([candidate for way in ways for candidate in way.candidates])
-
-
 def distinct(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those whose programs differ from all before them."""
     kept: list[Candidate] = []
