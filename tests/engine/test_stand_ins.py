@@ -69,6 +69,18 @@ def pools(m: Images, x: str) -> str:
     return m.conv(b, "y", 32, 16)
 
 
+def pools_of_the_same_size(m: Images, x: str) -> str:
+    a = m.node("MaxPool", [x], "a", kernel_shape=[2, 2], auto_pad="SAME_UPPER")
+    b = m.node("AveragePool", [a], "b", kernel_shape=[4, 3], auto_pad="SAME_LOWER")
+    c = m.node("MaxPool", [b], "c", kernel_shape=[2, 1], strides=[2, 1], auto_pad="VALID")
+    return m.conv(c, "y", 32, 16)
+
+
+def parts_of_whole_blocks(m: Images, x: str) -> str:
+    a = m.conv(x, "a", 32, 16)
+    return m.conv(m.node("Concat", [a, x, a], "b", axis=1), "y", 64, 16)
+
+
 def activation(m: Images, x: str) -> str:
     a = m.conv(x, "a", 32, 24)
     return m.conv(m.node("Mul", [a, m.node("Sigmoid", [a], "s")], "b"), "y", 24, 16)
@@ -82,7 +94,18 @@ def itself(m: Images, x: str) -> str:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "made",
-    [product, product_with_all, clipped, depthwise, mean, pools, activation, itself],
+    [
+        product,
+        product_with_all,
+        clipped,
+        depthwise,
+        mean,
+        pools,
+        pools_of_the_same_size,
+        parts_of_whole_blocks,
+        activation,
+        itself,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_what_follows_a_blocked_convolution_is_one_operator(made, threads, run):

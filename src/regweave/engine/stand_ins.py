@@ -9,7 +9,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import onnx
 
-from regweave.devices.onnxruntime import DOMAIN, RANK
+from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, RANK
 from regweave.engine.blocked_convolutions import convolution_piece, elementwise_piece
 from regweave.engine.blocking.forms import NCHWC
 from regweave.engine.blocking.rewriting import blocked_name
 from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
 from regweave.engine.linewise import linewise_operator
+from regweave.engine.moving import move_operator, side_by_side
 from regweave.engine.native import Native
 from regweave.engine.natives import Natives
 from regweave.engine.plain import PlainTensors
@@ -37,6 +38,8 @@ from regweave.kernels.tensors.lines import LargestOfLine, LayerNorm, LineWork, M
 
 STAND_IN = "StandIn"
 """What their op types begin with; a number follows."""
+
+Pads = tuple[int, int, int, int]
 
 SIZE = (1, 32, 32)
 """Batch, height and width of images for which nothing else is known."""
@@ -137,6 +140,8 @@ class _Finder:
             return self._blocked(node, name) if blocks else (None, [])
         if self._in_blocks(node):
             self.in_blocks.update(node.output)
+            if node.op_type == "Concat":
+                return self._whole_blocks(node, name)
             return self._elementwise(node, name)
         work = (
             _line_work(node, self.plain, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
@@ -214,6 +219,18 @@ class _Finder:
                 return self.natives.build(piece, name, blocked=True), reads
         return None, []
 
+    def _whole_blocks(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
+        """Blocked images joined along their channels, where each fills its blocks."""
+        counts = [self.known.channels(source) for source in node.input]
+        blocked = all(source.endswith(_BLOCKED) or source in self.in_blocks for source in node.input)
+        whole = blocked and all(count and count % self.natives.block == 0 for count in counts)
+        if not whole or attribute(node, "axis") not in (1, 1 - RANK) or len(node.input) > MOST_IMAGES:
+            return None, []
+        self.padded[node.output[0]] = sum(count for count in counts if count)
+        machine, threads = self.natives.machine, self.natives.threads
+        plan = side_by_side(1, node.name)
+        return Native(*move_operator(name, plan, len(node.input), machine, threads)), list(node.input)
+
     def _elementwise(self, node: onnx.NodeProto, name: str) -> tuple[Native | None, list[str]]:
         """Work on blocked images of one shape. An image that is read twice is one input."""
         sources = set(node.input)
@@ -234,15 +251,30 @@ class _Finder:
 
 def _pool(node: onnx.NodeProto) -> Pool | None:
     """What a blocked pool computes, if there is a kernel for it."""
-    fixed = attribute(node, "auto_pad", "NOTSET") in ("NOTSET", "VALID") and not attribute(node, "ceil_mode")
     dilated = any(step != 1 for step in attribute(node, "dilations") or ())
-    if node.op_type not in ("MaxPool", "AveragePool") or not fixed or dilated:
+    if node.op_type not in ("MaxPool", "AveragePool") or attribute(node, "ceil_mode") or dilated:
         return None
     (high, wide), (down, across) = attribute(node, "kernel_shape"), attribute(node, "strides") or (1, 1)
-    top, left, bottom, right = attribute(node, "pads") or (0, 0, 0, 0)
+    pads = _padding(node, (high, wide), (down, across))
+    if pads is None:
+        return None
     mean, counts = node.op_type == "AveragePool", bool(attribute(node, "count_include_pad"))
-    pool = Pool((high, wide), (down, across), (top, left, bottom, right), mean=mean, counts_padding=counts)
+    pool = Pool((high, wide), (down, across), pads, mean=mean, counts_padding=counts)
     return pool if pool.is_whole else None
+
+
+def _padding(node: onnx.NodeProto, kernel: Sequence[int], strides: Sequence[int]) -> Pads | None:
+    """What a pool adds above, to the left, below and to the right; None where that depends on the image."""
+    auto = attribute(node, "auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        top, left, bottom, right = attribute(node, "pads") or (0, 0, 0, 0)
+        return top, left, bottom, right
+    if auto == "VALID":
+        return 0, 0, 0, 0
+    if tuple(strides) != (1, 1):
+        return None
+    (above, before), (below, behind) = (tuple((side - 1 + more) // 2 for side in kernel) for more in (0, 1))
+    return (above, before, below, behind) if auto == "SAME_UPPER" else (below, behind, above, before)
 
 
 def _line_work(node: onnx.NodeProto, shapes: PlainTensors, known: Known, opset: int) -> dict[str, Any] | None:
