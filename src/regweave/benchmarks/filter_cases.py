@@ -1,4 +1,4 @@
-"""Filters of photographs that are measured: 8 bits, 12 megapixels and one, colour and grey.
+"""Filters of photographs that are measured: 8 and 16 bits, 12 megapixels and one, colour and grey.
 
 >>> FILTERS[0].name, FILTERS[0].bytes
 ('gaussian3 3000x4000x3', 72000000)
@@ -20,7 +20,7 @@ _ROWS = 64
 
 @dataclass(frozen=True)
 class FilterCase:
-    """A filter by name on an image [height, width, channels] of bytes that goes on as at its edge."""
+    """A filter by name on an image [height, width, channels] of 8 or 16 bits that goes on as at its edge."""
 
     kind: ClassVar[str] = "filter"
 
@@ -28,16 +28,18 @@ class FilterCase:
     height: int
     width: int
     channels: int
+    bits: int = 8
 
     @property
     def name(self) -> str:
         """For example `gaussian3 3000x4000x3`."""
-        return f"{self.filter} {self.height}x{self.width}x{self.channels}"
+        size = f"{self.height}x{self.width}x{self.channels}"
+        return f"{self.filter} {size}" if self.bits == 8 else f"{self.filter} {size} {self.bits} bits"
 
     @property
     def bytes(self) -> int:
         """Image and result, each once."""
-        return 2 * self.height * self.width * self.channels
+        return 2 * self.height * self.width * self.channels * self.bits // 8
 
     @property
     def flops(self) -> int:
@@ -48,7 +50,8 @@ class FilterCase:
     def data(self) -> FilterData:
         """The image, from a fixed seed."""
         shape = self.height, self.width, self.channels
-        x = np.random.default_rng(self.height).integers(0, 256, shape, dtype=np.uint8)
+        kind = np.uint8 if self.bits == 8 else np.uint16
+        x = np.random.default_rng(self.height).integers(0, 1 << self.bits, shape, dtype=kind)
         return FilterData(self, x, image_filter(self.filter))
 
 
@@ -57,7 +60,7 @@ class FilterData:
     """A case's image [height, width, channels], C-contiguous, and its filter."""
 
     case: FilterCase
-    x: np.ndarray[Any, np.dtype[np.uint8]]
+    x: np.ndarray[Any, np.dtype[np.uint8 | np.uint16]]
     chosen: ImageFilter
 
     @property
@@ -66,7 +69,7 @@ class FilterData:
         return 2.5 / 255
 
     @property
-    def plain(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def plain(self) -> np.ndarray[Any, np.dtype[np.uint8 | np.uint16]]:
         """The image as libraries take it: a grey one has no axis of channels."""
         return self.x[:, :, 0] if self.case.channels == 1 else self.x
 
@@ -78,16 +81,16 @@ class FilterData:
         return None if found is None else [(pair[:height], pair[height:]) for pair in found]
 
     @cached_property
-    def expected(self) -> np.ndarray[Any, np.dtype[np.int16]]:
+    def expected(self) -> np.ndarray[Any, np.dtype[np.int32]]:
         """The exact result, rounded to even, in a type that differences fit into."""
         high, wide = self.chosen.kernels.shape[1:]
         around = ((high // 2, high // 2), (wide // 2, wide // 2), (0, 0))
-        padded, out = np.pad(self.x, around, mode="edge"), np.empty(self.x.shape, np.int16)
+        padded, out = np.pad(self.x, around, mode="edge"), np.empty(self.x.shape, np.int32)
         for first in range(0, len(out), _ROWS):
             part = padded[first : first + _ROWS + high - 1].astype(np.float64)
             found = [self._response(part, n) for n in range(len(self.chosen.kernels))]
             values = np.sqrt(np.square(found).sum(axis=0)) if self.chosen.magnitude else found[0]
-            out[first : first + _ROWS] = np.clip(np.rint(values), 0, 255)
+            out[first : first + _ROWS] = np.clip(np.rint(values), 0, (1 << self.case.bits) - 1)
         return out
 
     def _response(self, part: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
@@ -114,4 +117,6 @@ _NAMES = ("gaussian3", "gaussian5", "gaussian9", "box9", "box31", "laplacian", "
 FILTERS = (
     *(FilterCase(name, 3000, 4000, channels) for channels in (3, 1) for name in _NAMES),
     *(FilterCase(name, 1000, 1000, 3) for name in _NAMES),
+    FilterCase("gaussian11", 3000, 4000, 3),
+    *(FilterCase(name, 3000, 4000, 3, 16) for name in ("gaussian5", "gaussian9", "box9", "box31")),
 )

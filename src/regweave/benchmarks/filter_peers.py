@@ -1,4 +1,4 @@
-"""Filters of photographs by the functions that libraries have for them; both filter images of bytes only.
+"""Filters of photographs by the functions that libraries have for them.
 
 opencv.named     GaussianBlur, blur, Laplacian, Sobel, and what people make of them
 pillow           BoxBlur
@@ -27,11 +27,13 @@ class OpencvNamedPeer(Peer):
         self.cv: Any = cv2
 
     def filter(self, data: FilterData, threads: int) -> Runner:
-        """UnsupportedError for gaussians whose weights are others."""
+        """UnsupportedError for gaussians whose weights are others, and magnitudes of 16 bits."""
         self.cv.setNumThreads(threads)
         word, side = data.case.filter.rstrip("0123456789"), len(data.chosen.kernels[0])
         if word == "gaussian" and side > _SAME_GAUSSIAN:
             raise self._lacks(f"{data.case.filter} with these weights")
+        if data.case.bits > 8 and data.chosen.magnitude:
+            raise self._lacks("magnitudes of 16 bits")
         call = getattr(self, f"_{word}")(data.plain, side)
         return lambda: call().reshape(data.x.shape)
 
@@ -83,7 +85,9 @@ class PillowPeer(Peer):
         self.filters: Any = ImageFilter
 
     def filter(self, data: FilterData, threads: int) -> Runner:
-        """BoxBlur; UnsupportedError for other filters, which Pillow leaves out at the edges."""
+        """BoxBlur; UnsupportedError for 16 bits, and for filters that Pillow leaves out at the edges."""
+        if data.case.bits > 8:
+            raise self._lacks("16 bits")
         if not data.case.filter.startswith("box"):
             raise self._lacks(f"{data.case.filter} up to the edges")
         picture = self.pictures.fromarray(data.plain)

@@ -12,6 +12,9 @@ from regweave.benchmarks.filter_cases import FilterData
 from regweave.benchmarks.image_cases import ImageData
 from regweave.benchmarks.peers import Peer, Runner
 
+#: Results of the image's own type.
+_AS_IT_IS = -1
+
 
 class OpencvPeer(Peer):
     """`filter2D`, which correlates as a convolution of a network does."""
@@ -45,16 +48,19 @@ class OpencvPeer(Peer):
     def _filtered(
         self, data: FilterData, threads: int, respond: Callable[[int, int, np.ndarray], None]
     ) -> Runner:
-        """A response as bytes, or several, or one that turns positive, by way of another type."""
+        """A response of the image's type; or several, or one that turns positive, by way of another type, as
+        bytes."""
         cv2.setNumThreads(threads)
         out, chosen = np.empty_like(data.plain), data.chosen
         if not chosen.magnitude:
 
             def run() -> np.ndarray:
-                respond(0, cv2.CV_8U, out)
+                respond(0, _AS_IT_IS, out)
                 return out.reshape(data.x.shape)
 
             return run
+        if data.case.bits > 8:
+            raise self._lacks("magnitudes of 16 bits")
         several = len(chosen.kernels) > 1
         depth, kind = (cv2.CV_32F, np.float32) if several else (cv2.CV_16S, np.int16)
         parts = [np.empty(out.shape, kind) for _ in chosen.kernels]
