@@ -2,7 +2,7 @@
 
     filter_means(photo, kernel, "edge", threads, out, None)      True: out is filled; False: no such kernel
 
-A mean takes as long for 63 x 63 pixels as for 23 x 23.
+A mean takes as long for 63 x 63 pixels as for 19 x 19.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOST_CHANNELS, _MOST_WEIGHTS = 8, 1 << 14
 #: Columns of a mean from which on AVX2's kernel is faster than sums of all pixels of a row: of bytes, and of
 #: numbers of 16 bits.
-_LEAST_WIDTHS = {False: 21, True: 11}
+_LEAST_WIDTHS = {False: 19, True: 11}
 #: Parts for each thread; bytes between two reports of progress.
 _PARTS, _BYTES = 4, 1 << 26
 

@@ -1,9 +1,8 @@
 """Means over many pixels on AVX2: no lanes are masked, and a vector has eight sums along a row.
 
-As in `means`, but for three things. What fills no vector at a row's end is done element by element. Lanes
-that nothing is moved into are cleared by a mask in memory. And the sums along do not wait for one another
-from vector to vector: a block is as many vectors as fill whole pixels, three of three channels, and what is
-added to a block are sums of the blocks before, one addition a block:
+As in `means`, but for two things. What fills no vector at a row's end is done element by element. And the
+sums along do not wait for one another from vector to vector: a block is as many vectors as fill whole pixels,
+three of three channels, and what is added to a block are sums of the blocks before, one addition a block:
 
     block      r0 g0 b0 r1 g1 b1 r2 g2 | b2 ..     sums within the block
     before     R  G  B  R  G  B  R  G  | B  ..     of the blocks before, in every lane that of its channel
@@ -55,6 +54,16 @@ _STORE_WORDS = Pattern(
     "to:a a:v b:v ~t:v",
     ("vpackusdw %=3, %1, %2", "vpermq %+3, %+3, 216", "vmovups ymmword ptr %0, %3"),
 )
+
+
+def _up(lanes: int) -> Pattern:
+    """Moves lanes up by so many, and zeros behind them: half a vector, then the rest of the way."""
+    lines = ["vperm2i128 %=0, %1, %1, 8"]
+    if lanes < _LANES // 2:
+        lines.append(f"vpalignr %+0, %1, %+0, {_FLOAT * (_LANES // 2 - lanes)}")
+    elif lanes > _LANES // 2:
+        lines.append(f"vpslldq %+0, %+0, {_FLOAT * (lanes - _LANES // 2)}")
+    return Pattern("d:v a:v", tuple(lines), latency=4)
 
 
 class NarrowMeans(Means):
@@ -139,8 +148,8 @@ class NarrowMeans(Means):
         else:
             b.emit_template(_LOAD_WORDS, total, place)
         while shift < _LANES:
-            moved = self._moved(total, [max(lane - shift, 0) for lane in range(_LANES)])
-            b.emit("and", moved, moved, self._data([-(lane >= shift) for lane in range(_LANES)]))
+            moved = b.vector("moved")
+            b.emit_template(_up(shift), moved, total)
             b.emit("add_int", total, total, moved)
             shift *= 2
         return total
