@@ -49,11 +49,10 @@ def trial_passage(
     relation: Relation,
     machine: WarpMachine,
     tuples: tuple[int, int] = (1, 1),
-    known: Passage | None = None,
 ) -> Passage | None:
-    """The best of the first passages without bank conflicts, and of one that is `known`; None without any."""
+    """The best of the first passages without bank conflicts; None without any."""
     choice, found, scope = Choice(relation, machine, tuples), 0, barrier_scope(relation, machine)
-    passages = [] if known is None else [known]
+    passages: list[Passage] = []
     for kind, number, stored, loaded in _trials(relation, machine):
         stores = _widest(stored(_ALL, number), relation, machine, "store")
         loads = None if stores is None else _widest(loaded(_ALL, number), relation, machine, "load")
