@@ -225,6 +225,18 @@ def test_runs_with_a_number_for_each_of_the_last_axis_keep_the_other_axes(run):
             check(proto, session, run, *({"x": random(batch, 12, 9, 8)} for batch in (2, 1, 0)))
 
 
+def test_nodes_without_names_are_not_taken_for_one_another(run):
+    m = Tensors(x=["batch", 6, 8])
+    a = m("Softmax", "x", axis=-1)
+    b = m("Add", m("Mul", a, m.constant(np.float32(3))), m.constant(np.arange(8, dtype=np.float32)))
+    proto = m.model(m("Softmax", m("Mul", b, m("Sigmoid", b)), axis=-1))
+    for node in proto.graph.node:
+        node.name = ""
+    built, session = stood_in(proto, {"batch": 1})
+    assert foreign(built.proto) == []
+    check(proto, session, run, *({"x": random(batch, 6, 8)} for batch in (1, 3)))
+
+
 @pytest.mark.parametrize("kind", ["integers", "scatter", "broadcast", "large"])
 def test_what_is_left_to_onnxruntime(kind, run):
     m = Tensors(a=[2, 6, 8], b=[2, 8, 300])

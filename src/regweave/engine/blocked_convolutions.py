@@ -66,7 +66,7 @@ def elementwise_piece(node: onnx.NodeProto, channels: int, size: Sequence[int]) 
     names = dict.fromkeys(node.input)
     twin = onnx.NodeProto()
     twin.CopyFrom(node)
-    twin.name = f"{node.name}/native"
+    twin.name = f"{node.output[0]}/native"
     images = [_info(name, channels) for name in names]
     return _only_piece(_proto([twin], images, node.output[0], []), size)
 
@@ -90,7 +90,7 @@ def _model(
     settings = {name: attribute(node, name) for name in ("strides", "pads", "dilations", "group", "auto_pad")}
     names = ["x", *(constant.name for constant in constants)]
     given = {name: value for name, value in settings.items() if value is not None}
-    nodes = [helper.make_node("Conv", names, ["made"], f"{node.name}/native", **given)]
+    nodes = [helper.make_node("Conv", names, ["made"], f"{node.output[0]}/native", **given)]
     inputs, last = [_info("x", channels)], "made"
     if len(node.input) > 3:
         inputs.append(_info("sum", weights.shape[0]))

@@ -123,15 +123,16 @@ def joined(made: Build, natives: Natives, folder: Path, *, products: bool = True
         shape = made.model.symbols.get(name)
         return len(shape) if shape is not None else len(tensors[name].dims) if name in tensors else None
 
-    known, alone = Known(made.model, constant), set()
+    known, alone = Known(made.model, constant), frozenset[str]()
     while True:
         proto, new = with_stand_ins(made.proto, known, natives, products=products, without=alone)
-        there, names = {**made.natives, **new}, {node.op_type: node.name for node in proto.graph.node}
+        there = {**made.natives, **new}
+        results = {node.op_type: node.output[0] for node in proto.graph.node if node.op_type in new}
         proto, found = join(proto, {name: native.operator for name, native in there.items()}, rank)
         moves = {name for name, native in new.items() if only_moves(native.kernel)}
         idle = {name for one in found.values() if moves.issuperset(one.members) for name in one.members}
-        useless = {node.name for node in proto.graph.node if node.domain == DOMAIN and node.op_type in new}
-        useless |= {names[name] for name in idle}
+        useless = {results[node.op_type] for node in proto.graph.node if node.op_type in new}
+        useless |= {results[name] for name in idle}
         if not useless:
             return replace(made, proto=proto, natives=there, joined=found)
         alone |= useless

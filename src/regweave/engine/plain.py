@@ -274,7 +274,7 @@ class PlainTensors:
             infos.append(helper.make_tensor_value_info(tensor, onnx.TensorProto.FLOAT, dims))
         twin = onnx.NodeProto()
         twin.CopyFrom(node)
-        twin.name = f"{node.name}/native"
+        twin.name = f"{node.output[0]}/native"
         y = helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None)
         tensors = [
             numpy_helper.from_array(np.ascontiguousarray(v).reshape(v.shape), t) for t, v in values.items()

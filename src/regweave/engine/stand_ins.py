@@ -9,7 +9,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -90,11 +90,12 @@ def with_stand_ins(
     natives: Natives,
     *,
     products: bool = True,
-    without: Collection[str] = (),
+    without: frozenset[str] = frozenset(),
 ) -> tuple[onnx.ModelProto, dict[str, Native]]:
     """The optimised model `proto` with native twins of nodes in it, and these by their op types.
 
-    Nodes `without` one are given by their names; convolutions have one only with `products`.
+    Nodes `without` one are given by what they make, since not all have names; convolutions have one only with
+    `products`.
     """
     opset = next(entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx"))
     finder = _Finder(replace(known, names=former_names(proto.graph)), natives, products, opset)
@@ -104,11 +105,12 @@ def with_stand_ins(
     join_views(result.graph, finder.known.shape, known.constant, natives.block)
     nodes = []
     for node in result.graph.node:
-        parts = finder.plain.split(node) if node.op_type == "Split" and node.name not in without else [node]
+        allowed = not without.intersection(node.output)
+        parts = finder.plain.split(node) if node.op_type == "Split" and allowed else [node]
         for part in parts:
             name = f"{STAND_IN}{len(made)}"
             native, reads = finder.find(part, name)
-            if native is not None and node.name not in without:
+            if native is not None and allowed:
                 made[name] = native
                 del part.attribute[:]
                 part.input[:] = reads
