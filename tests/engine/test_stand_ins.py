@@ -6,14 +6,14 @@ import numpy as np
 import onnx
 import pytest
 from engine_models import Images
+from regweave.engine.optimiser import Workshop, block_size
+from regweave.engine.views_between import drop_unread, former_names, join_views
 from test_joined import foreign
 
 from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import DOMAIN, unsupported_reason
 from regweave.engine.building import build, joined
 from regweave.engine.natives import Natives
-from regweave.engine.optimiser import Workshop, block_size
-from regweave.engine.views_between import drop_unread, former_names, join_views
 from regweave.graphs import read_model
 
 pytestmark = pytest.mark.skipif(

@@ -20,6 +20,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import numpy_helper
+from regweave.engine.enlarged import Enlarged, fold_enlargements
+from regweave.engine.joining import Joined, join
+from regweave.engine.moving import only_moves
+from regweave.engine.native import PLACES, Native
+from regweave.engine.optimiser import Workshop
+from regweave.engine.stand_ins import Known, with_stand_ins
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import (
@@ -34,13 +40,7 @@ from regweave.devices.onnxruntime import (
 from regweave.engine.blocking import GATE, JOIN, MEAN, Facts, block_images
 from regweave.engine.blocking import Native as NativeForm
 from regweave.engine.blocking.rewriting import blocked_name
-from regweave.engine.enlarged import Enlarged, fold_enlargements
-from regweave.engine.joining import Joined, join
-from regweave.engine.moving import only_moves
-from regweave.engine.native import PLACES, Native
 from regweave.engine.natives import Natives
-from regweave.engine.optimiser import Workshop
-from regweave.engine.stand_ins import Known, with_stand_ins
 from regweave.graphs import Model, Piece, replace_pieces
 from regweave.graphs.external import is_external, mapped
 from regweave.kernels.common.arguments import arguments_type

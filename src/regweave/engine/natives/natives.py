@@ -19,6 +19,7 @@ from regweave.engine.enlarged import Enlarged, enlarging_operator
 from regweave.engine.native import Native
 from regweave.engine.preparing import convolution_layer
 from regweave.engine.regional import convolution_operator, region_operator
+
 from regweave.graphs import Piece
 from regweave.machines.x86 import VectorMachine
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regweave.cascades.native import NativeChain, NativeRun
-from regweave.devices.onnxruntime import Extra, NativeOperator, Pitch
 from regweave.engine.native import (
     PART_ELEMENTS,
     PART_FLOPS,
@@ -23,6 +21,9 @@ from regweave.engine.native import (
     output_rule,
     padded,
 )
+
+from regweave.cascades.native import NativeChain, NativeRun
+from regweave.devices.onnxruntime import Extra, NativeOperator, Pitch
 from regweave.graphs import Piece
 from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine

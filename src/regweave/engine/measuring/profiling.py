@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regweave.devices.onnxruntime import NativeSession
 from regweave.engine.racing import PAUSE, SHORT, timer
+
+from regweave.devices.onnxruntime import NativeSession
 
 _SUFFIX = "_kernel_time"
 WARM_UP, LEAST, MOST = 2, 4, 4

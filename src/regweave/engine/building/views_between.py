@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-
 from regweave.engine.attribution import stem
+
 from regweave.engine.blocking.forms import NCHWC
 from regweave.graphs.attributes import outer_reads
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from math import prod
 
-from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
 from regweave.engine.interleaved import Part
 from regweave.engine.preparing import Shape, piece_step, planes_step, room_of
 from regweave.engine.region_plan import Plan
+
+from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
 from regweave.graphs import Piece
 from regweave.graphs.bands import (
     Band,
