@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from regweave.devices.onnxruntime import DOMAIN
+
 FLOAT = TensorProto.FLOAT
 
 
@@ -61,3 +63,8 @@ def hard_swish(m: Images, x: str, y: str) -> str:
     three, zero, six = (m.constant(f"{y}.{value}", np.float32(value)) for value in (3, 0, 6))
     clipped = m.node("Clip", [m.node("Add", [x, three], f"{y}.a"), zero, six], f"{y}.c")
     return m.node("Div", [m.node("Mul", [x, clipped], f"{y}.m"), six], y)
+
+
+def foreign(proto: onnx.ModelProto) -> list[str]:
+    """Types of the nodes that are not ours."""
+    return [node.op_type for node in proto.graph.node if node.domain != DOMAIN]

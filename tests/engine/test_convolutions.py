@@ -14,7 +14,7 @@ from regweave.convolution import Conv2d, DenseConvolution
 from regweave.convolution.planes.native import NativeConvolution
 from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import DOMAIN, NativeSession, SizedOperator, unsupported_reason
-from regweave.engine.natives import Natives
+from regweave.engine.natives.natives import Natives
 from regweave.errors import DeviceError, UnsupportedError
 from regweave.graphs import find_convolutions, find_pieces, read_model
 from regweave.operators import HardSigmoid, Relu

@@ -197,7 +197,7 @@ def test_bad_arguments_are_clear_errors(perceptron, arguments, words):
 
 
 def test_sizes_that_memory_cannot_hold_are_refused_before_anything_runs(perceptron, monkeypatch):
-    monkeypatch.setattr("regweave.engine.samples.free_memory", lambda: 10_000_000)
+    monkeypatch.setattr("regweave.engine.verifying.samples.free_memory", lambda: 10_000_000)
     told = []
     with pytest.raises(InputError, match=r"(?s)tensors would take .* GB.*at dims .*at most 0.01 GB"):
         regweave.fuse(perceptron, dims={"rows": 8, "batch": 30_000}, progress=told.append)

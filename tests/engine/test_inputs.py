@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from regweave.engine.inputs import checked_inputs, ports_of
-from regweave.engine.samples import sample_inputs, sized_model
+from regweave.engine.verifying.samples import sample_inputs, sized_model
 from regweave.errors import InputError
 from regweave.graphs import read_model
 

@@ -12,9 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import unsupported_reason
-from regweave.engine.building import build, joined
-from regweave.engine.natives import Natives
-from regweave.engine.optimiser import Workshop, block_size
+from regweave.engine.building.building import build, joined
+from regweave.engine.building.optimiser import Workshop, block_size
+from regweave.engine.natives.natives import Natives
 from regweave.errors import UnsupportedError
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, read_model
 

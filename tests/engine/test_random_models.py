@@ -9,9 +9,9 @@ from engine_models import Images, hard_swish
 
 from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import unsupported_reason
-from regweave.engine.building import build, joined
-from regweave.engine.natives import Natives
-from regweave.engine.optimiser import Workshop, block_size
+from regweave.engine.building.building import build, joined
+from regweave.engine.building.optimiser import Workshop, block_size
+from regweave.engine.natives.natives import Natives
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, read_model
 from regweave.machines.x86 import AVX2, AVX512, supports
 

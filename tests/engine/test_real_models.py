@@ -66,7 +66,7 @@ def test_the_detector_keeps_its_output():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["plcmos_v2", "dnsmos_model_v8", "aecmos_1668423760"])
 def test_models_of_sound_still_run(name):
-    from regweave.engine.samples import sample_inputs, sized_model
+    from regweave.engine.verifying.samples import sample_inputs, sized_model
 
     dims = {} if name.startswith("dnsmos") else {"frames": 120}
     path = sample_model(name)

@@ -10,7 +10,7 @@ from test_convolutions import conv_model, free, session_of
 
 from regweave.devices.cpu import chosen_machine
 from regweave.devices.onnxruntime import NativeSession, SizedOperator, unsupported_reason
-from regweave.engine.natives import Natives
+from regweave.engine.natives.natives import Natives
 from regweave.graphs import find_convolutions, read_model
 
 pytestmark = pytest.mark.skipif(

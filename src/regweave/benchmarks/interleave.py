@@ -17,7 +17,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
-from regweave.engine.racing import PAUSE
+from regweave.engine.measuring.racing import PAUSE
 from regweave.errors import InputError
 
 TURN_SECONDS = 0.01  # a turn of very short calls repeats them until about this long

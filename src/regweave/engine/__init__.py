@@ -1,10 +1,13 @@
 """A whole model: find its cascades, decide, build, run inside onnxruntime, verify, report.
 
-`fusing` is the call. `proposals` says what to try, `natives` makes an operator of each piece (`regional`
-those of convolutions), `building` a session of a choice of them (with `blocking` of images, and `uniting` of
-operators). `deciding` leads from proposals to a model by `sieving` pieces and `growing` regions. It rests on
-`evidence`, from `profiling`, `undisturbed` times, `racing` and `verification`, and leaves a `judgement` of
-each. `reporting` tells it, and `fused` is what runs.
+`fusing` is the call, from `inputs` that are checked to `fused`, which is what runs; `report` is what it
+tells, `reporting` writes it. In between, in this order:
+
+    deciding     proposes pieces, judges them, grows regions, races models; it rests on
+    natives      an operator of each piece; `regions` has those of convolutions
+    building     a session of a choice of them
+    measuring    what nodes and models take
+    verifying    all of it against float64
 """
 
 from regweave.engine.fused import Fused

@@ -15,7 +15,7 @@ import numpy as np
 
 from regweave.devices.onnxruntime import NativeSession
 from regweave.engine.inputs import Ports, checked_inputs
-from regweave.engine.native import Native
+from regweave.engine.natives.native import Native
 from regweave.engine.report import Report
 from regweave.errors import InputError, UnsupportedError
 from regweave.files import path_of

@@ -18,18 +18,18 @@ from regweave.cascades import thread_count
 from regweave.cascades.device import choose_machine
 from regweave.cascades.threads import usable_processors
 from regweave.devices.onnxruntime import NativeSession, unsupported_reason
-from regweave.engine.attribution import node_names
-from regweave.engine.deciding import decide
-from regweave.engine.evidence import Evidence
+from regweave.engine.building.optimiser import Workshop, block_size
+from regweave.engine.deciding.deciding import decide
+from regweave.engine.deciding.evidence import Evidence
+from regweave.engine.deciding.judgement import Judgement
+from regweave.engine.deciding.proposals import proposed_chains, proposed_rest
 from regweave.engine.fused import Fused
 from regweave.engine.inputs import ports_of
-from regweave.engine.judgement import Judgement
-from regweave.engine.natives import Natives
-from regweave.engine.optimiser import Workshop, block_size
-from regweave.engine.proposals import proposed_chains, proposed_rest
+from regweave.engine.measuring.attribution import node_names
+from regweave.engine.natives.natives import Natives
 from regweave.engine.reporting import Gpu, kernels_by_title, make_report
-from regweave.engine.samples import sample_inputs, sized_model
-from regweave.engine.verification import compare_outputs
+from regweave.engine.verifying.samples import sample_inputs, sized_model
+from regweave.engine.verifying.verification import compare_outputs
 from regweave.errors import DeviceError, InputError, unknown_name
 from regweave.graphs import Model, spread, spreads
 from regweave.graphs.requests import listed

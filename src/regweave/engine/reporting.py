@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regweave.devices.onnxruntime import DOMAIN
-from regweave.engine.building import BLOCKED, Build
-from regweave.engine.deciding import Decision
-from regweave.engine.judgement import Judgement
-from regweave.engine.native import Native
+from regweave.engine.building.building import BLOCKED, Build
+from regweave.engine.deciding.deciding import Decision
+from regweave.engine.deciding.judgement import Judgement
+from regweave.engine.natives.native import Native
 from regweave.engine.report import Accuracy, NativeShare, PieceReport, Report, SeamReport, Shape, Timing
 from regweave.graphs import Model, Piece
 from regweave.rearrangement import seam_strategy

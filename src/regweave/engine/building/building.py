@@ -20,12 +20,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from regweave.engine.enlarged import Enlarged, fold_enlargements
-from regweave.engine.joining import Joined, join
-from regweave.engine.moving import only_moves
-from regweave.engine.native import PLACES, Native
-from regweave.engine.optimiser import Workshop
-from regweave.engine.stand_ins import Known, with_stand_ins
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import (
@@ -37,10 +31,16 @@ from regweave.devices.onnxruntime import (
     Pitch,
     SizedOperator,
 )
-from regweave.engine.blocking import GATE, JOIN, MEAN, Facts, block_images
-from regweave.engine.blocking import Native as NativeForm
-from regweave.engine.blocking.rewriting import blocked_name
-from regweave.engine.natives import Natives
+from regweave.engine.building.blocking import GATE, JOIN, MEAN, Facts, block_images
+from regweave.engine.building.blocking import Native as NativeForm
+from regweave.engine.building.blocking.rewriting import blocked_name
+from regweave.engine.building.joining import Joined, join
+from regweave.engine.building.optimiser import Workshop
+from regweave.engine.building.stand_ins import Known, with_stand_ins
+from regweave.engine.natives.enlarged import Enlarged, fold_enlargements
+from regweave.engine.natives.moving import only_moves
+from regweave.engine.natives.native import PLACES, Native
+from regweave.engine.natives.natives import Natives
 from regweave.graphs import Model, Piece, replace_pieces
 from regweave.graphs.external import is_external, mapped
 from regweave.kernels.common.arguments import arguments_type

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
-from regweave.engine.joined import Part, joined_operator
 
 from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, RANK, NativeOperator, SizedOperator
+from regweave.engine.building.joined import Part, joined_operator
 from regweave.graphs.attributes import outer_reads
 from regweave.graphs.order import known_names, running_order
 

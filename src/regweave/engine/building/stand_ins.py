@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 import onnx
-from regweave.engine.blocked_convolutions import convolution_piece, elementwise_piece
-from regweave.engine.linewise import linewise_operator
-from regweave.engine.moving import move_operator, side_by_side
-from regweave.engine.native import Native
-from regweave.engine.plain import PlainTensors
-from regweave.engine.pooling import pool_operator
-from regweave.engine.reordering import reorder_operator
-from regweave.engine.views_between import drop_unread, former_names, join_views
 
 from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, RANK
-from regweave.engine.blocking.forms import NCHWC
-from regweave.engine.blocking.rewriting import blocked_name
-from regweave.engine.blocking.view import REORDER_INPUT, REORDER_OUTPUT
-from regweave.engine.natives import Natives
+from regweave.engine.building.blocked_convolutions import convolution_piece, elementwise_piece
+from regweave.engine.building.blocking.forms import NCHWC
+from regweave.engine.building.blocking.rewriting import blocked_name
+from regweave.engine.building.blocking.view import REORDER_INPUT, REORDER_OUTPUT
+from regweave.engine.building.views_between import drop_unread, former_names, join_views
+from regweave.engine.natives.linewise import linewise_operator
+from regweave.engine.natives.moving import move_operator, side_by_side
+from regweave.engine.natives.native import Native
+from regweave.engine.natives.natives import Natives
+from regweave.engine.natives.plain import PlainTensors
+from regweave.engine.natives.pooling import pool_operator
+from regweave.engine.natives.reordering import reorder_operator
 from regweave.errors import ModelError, UnsupportedError
 from regweave.graphs import Model
 from regweave.graphs.attributes import attribute

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from regweave.engine.attribution import stem
 
-from regweave.engine.blocking.forms import NCHWC
+from regweave.engine.building.blocking.forms import NCHWC
+from regweave.engine.measuring.attribution import stem
 from regweave.graphs.attributes import outer_reads
 
 _VIEW_RANK = 5

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
-from regweave.engine.profiling import Profile
 
-from regweave.engine.blocking import REORDERS
+from regweave.engine.building.blocking import REORDERS
+from regweave.engine.measuring.profiling import Profile
 from regweave.graphs import SPREAD, Model, Piece
 
 _PRODUCTS = ("Conv", "FusedConv", "ConvTranspose", "Gemm", "FusedGemm", "MatMul", "FusedMatMul")

@@ -6,7 +6,7 @@
 This is how a piece is compared in place: its node's time with the reorders around it, against the times of
 all the nodes that it replaced. A model cut out for timing would have other layouts at its ends and other
 caches. The models take turns, run by run, so that a clock that drifts is the same for all. What others on the
-machine take away shows in the processor's time beside the clock's (engine/undisturbed.py).
+machine take away shows in the processor's time beside the clock's (engine/measuring/undisturbed.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regweave.engine.racing import PAUSE, SHORT, timer
-
 from regweave.devices.onnxruntime import NativeSession
+from regweave.engine.measuring.racing import PAUSE, SHORT, timer
 
 _SUFFIX = "_kernel_time"
 WARM_UP, LEAST, MOST = 2, 4, 4

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
-from regweave.engine.profiling import Profile, Recording, Shapes
-from regweave.engine.racing import BUSY
 
 from regweave.devices.onnxruntime import NativeSession
+from regweave.engine.measuring.profiling import Profile, Recording, Shapes
+from regweave.engine.measuring.racing import BUSY
 from regweave.errors import DeviceError
 
 LONG = 0.15e-3

@@ -11,8 +11,6 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 
-from regweave.engine.native import PART_ELEMENTS, PLACES, Native, extra_input, padded
-
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import (
     OUTPUT_PLACE,
@@ -23,6 +21,7 @@ from regweave.devices.onnxruntime import (
     SizedOperator,
     Step,
 )
+from regweave.engine.natives.native import PART_ELEMENTS, PLACES, Native, extra_input, padded
 from regweave.kernels.blocks.joins import join_arguments, join_kernel
 from regweave.kernels.blocks.means import mean_arguments, mean_kernel
 from regweave.machines.x86 import VectorMachine

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regweave.engine.native import (
+from regweave.cascades.native import NativeChain, NativeRun
+from regweave.devices.onnxruntime import Extra, NativeOperator, Pitch
+from regweave.engine.natives.native import (
     PART_ELEMENTS,
     PART_FLOPS,
     PLACES,
@@ -21,9 +23,6 @@ from regweave.engine.native import (
     output_rule,
     padded,
 )
-
-from regweave.cascades.native import NativeChain, NativeRun
-from regweave.devices.onnxruntime import Extra, NativeOperator, Pitch
 from regweave.graphs import Piece
 from regweave.kernels.sweeps import RunStructure, run_arguments
 from regweave.machines.x86 import VectorMachine

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from regweave.engine.blocked_images import join_native, mean_native
-from regweave.engine.counted import chain_native, gate_native, run_native
-from regweave.engine.depthwise import can_run_depthwise, depthwise_operator
-from regweave.engine.enlarged import Enlarged, enlarging_operator
-from regweave.engine.native import Native
-from regweave.engine.preparing import convolution_layer
-from regweave.engine.regional import convolution_operator, region_operator
-
+from regweave.engine.natives.blocked_images import join_native, mean_native
+from regweave.engine.natives.counted import chain_native, gate_native, run_native
+from regweave.engine.natives.depthwise import can_run_depthwise, depthwise_operator
+from regweave.engine.natives.enlarged import Enlarged, enlarging_operator
+from regweave.engine.natives.native import Native
+from regweave.engine.regions.preparing import convolution_layer
+from regweave.engine.regions.regional import convolution_operator, region_operator
 from regweave.graphs import Piece
 from regweave.machines.x86 import VectorMachine
 

@@ -11,10 +11,9 @@ import ctypes
 from functools import lru_cache
 from math import prod
 
-from regweave.engine.moving import Move, dense, move_steps
-
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.engine.natives.moving import Move, dense, move_steps
 from regweave.errors import InputError
 from regweave.kernels.tensors.moves import MoveArguments
 from regweave.kernels.tensors.pairs import PairArguments, pair_kernel

@@ -23,12 +23,21 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from regweave.engine.moving import Plan, cut, move_operator, pays, seen_as, side_by_side, sliced, transposed
-from regweave.engine.native import Native
-from regweave.engine.pairing import pair_operator
 
 from regweave.devices.onnxruntime import MOST_IMAGES
-from regweave.engine.natives import Natives
+from regweave.engine.natives.moving import (
+    Plan,
+    cut,
+    move_operator,
+    pays,
+    seen_as,
+    side_by_side,
+    sliced,
+    transposed,
+)
+from regweave.engine.natives.native import Native
+from regweave.engine.natives.natives import Natives
+from regweave.engine.natives.pairing import pair_operator
 from regweave.errors import InputError, ModelError, UnsupportedError
 from regweave.graphs import Model, Piece, find_pieces, read_model
 from regweave.graphs.attributes import attribute

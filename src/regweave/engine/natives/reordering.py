@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 
-from regweave.engine.native import PART_ELEMENTS
-
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator, Step
+from regweave.engine.natives.native import PART_ELEMENTS
 from regweave.kernels.blocks.reorders import reorder_arguments, reorder_kernel
 from regweave.machines.x86 import VectorMachine
 

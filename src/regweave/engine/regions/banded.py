@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from math import prod
 
-from regweave.engine.interleaved import Part
-from regweave.engine.preparing import Shape, piece_step, planes_step, room_of
-from regweave.engine.region_plan import Plan
-
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
+from regweave.engine.regions.interleaved import Part
+from regweave.engine.regions.plan import Plan
+from regweave.engine.regions.preparing import Shape, piece_step, planes_step, room_of
 from regweave.graphs import Piece
 from regweave.graphs.bands import (
     Band,

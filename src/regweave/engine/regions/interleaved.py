@@ -18,11 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
-from regweave.engine.preparing import Shape, convolution_step
-
 from regweave.convolution import Conv2d, DenseConvolution
 from regweave.convolution.planes.form import transforms
 from regweave.devices.onnxruntime import Place, Step
+from regweave.engine.regions.preparing import Shape, convolution_step
 from regweave.operators import Axis, Convolution
 
 

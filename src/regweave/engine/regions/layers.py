@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
-from regweave.engine.preparing import convolution_layer
-
 from regweave.cascades.native import NativeChain, NativeRun
 from regweave.convolution import Conv2d
+from regweave.engine.regions.preparing import convolution_layer
 from regweave.graphs import Piece
 from regweave.graphs.members import Region
 from regweave.kernels.convolution import ConvArguments

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from regweave.engine.interleaved import Part, convolutions, strides_of
-from regweave.engine.layers import Layers
-from regweave.engine.preparing import Shape, piece_step, planes_step, room_of
-
 from regweave.convolution import Conv2d
 from regweave.devices.onnxruntime import LINE, OUTPUT_PLACE, WORK_PLACE, Place, Prepared, Step
+from regweave.engine.regions.interleaved import Part, convolutions, strides_of
+from regweave.engine.regions.layers import Layers
+from regweave.engine.regions.preparing import Shape, piece_step, planes_step, room_of
 from regweave.graphs import Piece
 from regweave.graphs.bands import is_convolution
 from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots

@@ -9,14 +9,13 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from regweave.engine.banded import banded
-from regweave.engine.interleaved import convolutions, strides_of
-from regweave.engine.layers import Layers
-from regweave.engine.preparing import Shape, convolution_layer, room_of
-from regweave.engine.region_plan import Plan
-
 from regweave.convolution import Conv2d
 from regweave.devices.onnxruntime import OUTPUT_PLACE, Place, Prepared, SizedOperator
+from regweave.engine.regions.banded import banded
+from regweave.engine.regions.interleaved import convolutions, strides_of
+from regweave.engine.regions.layers import Layers
+from regweave.engine.regions.plan import Plan
+from regweave.engine.regions.preparing import Shape, convolution_layer, room_of
 from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
 from regweave.graphs.smaller import with_small_products

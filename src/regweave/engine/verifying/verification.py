@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
-from regweave.engine.enlarged import Enlarged
-from regweave.engine.optimiser import Workshop
-from regweave.engine.truth import Truth
 
 from regweave.devices.onnxruntime import DOMAIN, NativeSession
-from regweave.engine.natives import Natives
+from regweave.engine.building.optimiser import Workshop
+from regweave.engine.natives.enlarged import Enlarged
+from regweave.engine.natives.natives import Natives
 from regweave.engine.report import Accuracy
+from regweave.engine.verifying.truth import Truth
 from regweave.errors import VerificationError
 from regweave.graphs import Model, Piece
 from regweave.graphs.regions import alone
