@@ -10,8 +10,11 @@ import pytest
 from regweave.cascades import compile_chain
 from regweave.cascades.arrays import address_of
 from regweave.cascades.compiled import CompiledChain
-from regweave.cascades.running import job_parts
+from regweave.cascades.native import NativeChain
+from regweave.cascades.running import LINE, STREAM_BYTES, _Workspace, job_parts
 from regweave.errors import InputError
+from regweave.kernels import STREAM
+from regweave.machines.x86 import AVX2, supports
 from regweave.operators import Chain
 
 Floats = Callable[..., np.ndarray]
@@ -110,3 +113,18 @@ def test_an_array_starts_where_numpy_says():
     read_only = base[1:]
     read_only.flags.writeable = False
     assert address_of(read_only) == base.ctypes.data + 4
+
+
+@pytest.mark.skipif(not supports(AVX2), reason="this processor has no AVX2")
+@pytest.mark.parametrize(
+    ("start", "pitch", "size", "flags"),
+    [(0, 64, STREAM_BYTES, STREAM), (32, 64, STREAM_BYTES, 0), (0, 96, STREAM_BYTES, 0), (0, 64, LINE, 0)],
+)
+def test_only_whole_lines_go_past_the_caches(
+    make_chain: Make, start: int, pitch: int, size: int, flags: int
+) -> None:
+    """Vectors of AVX2 are half a line."""
+    workspace = _Workspace(NativeChain(make_chain((20, 33, 16)), AVX2), 1)
+    workspace.arguments.y_pitch = pitch
+    workspace.fill(0, 1 << 20 | start, size)
+    assert workspace.arguments.flags == flags

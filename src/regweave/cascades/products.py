@@ -28,7 +28,7 @@ from regweave.cascades.arrays import (
 )
 from regweave.cascades.device import choose_machine
 from regweave.cascades.native import loaded_gemm, loaded_packing
-from regweave.cascades.running import STREAM_BYTES, job_parts
+from regweave.cascades.running import LINE, STREAM_BYTES, job_parts
 from regweave.cascades.threads import run, run_each, thread_count
 from regweave.errors import InputError
 from regweave.kernels import STREAM, NumpyMath, PackArguments, activate_all
@@ -155,8 +155,7 @@ class _Job:
         k, n = self.b.shape
         parts = job_parts(2.0 * len(rows) * k * n, threads)
         packed = self._pack(threads, parts, machine)
-        step = machine.vector_bytes
-        aligned = c.ctypes.data % step == 0 and row_pitch(c) % step == 0
+        aligned = not (c.ctypes.data | row_pitch(c)) % LINE
         arguments: Any = GemmArguments(
             rows.ctypes.data,
             c.ctypes.data,
