@@ -111,6 +111,7 @@ def test_another_machine_and_a_python_file(tmp_path, capfd):
         ("def kernel(m):\n    raise ValueError('boom')", "raised ValueError: boom\n  where:    {}:2\n"),
         ("def kernel(:", "the file raised SyntaxError"),
         ("import nothing_here", "raised ModuleNotFoundError: No module named 'nothing_here'\n"),
+        ("class Own(BaseException): ...\nraise Own('x')", "the file raised Own: x\n  where:    {}:2\n"),
         ("raise SystemExit(0)", "the file raised SystemExit: 0\n  where:    {}:1"),
         ("def kernel(m, other): ...", "the file raised TypeError"),
         ("def kernel(m):\n    return 1", "no kernel\n  where:    {}\n"),

@@ -130,6 +130,13 @@ def test_words_that_are_missing_or_too_many(words, said, capfd):
     assert said in capfd.readouterr().err
 
 
+def test_a_list_of_verbs_that_is_cut_ends_with_dots(capfd):
+    assert main(["con"]) == 2
+    said = capfd.readouterr().err.splitlines()[0]
+    assert 'Did you mean "conv"?' in said
+    assert said.endswith("...")
+
+
 def test_a_file_that_is_not_there_names_those_that_are(tmp_path, capfd):
     (tmp_path / "mine.csv").write_text("lane,register,part,row,column\n")
     assert main(["layout", str(tmp_path / "mime.csv")]) == 2

@@ -143,7 +143,8 @@ def _file_failure(error: OSError) -> InputError:
 
 def _parse_failure(error: CycloptsError) -> InputError:
     verb = " ".join(("regweave", *(error.command_chain or ())))
-    what = str(error).strip().rstrip(".")
+    what = str(error).strip()
+    what = what if what.endswith("...") else what.rstrip(".")
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         own = error.argument
         if not own.tokens and error.keyword is None and not error.tokens_so_far:

@@ -19,6 +19,7 @@ from cyclopts import Parameter
 from cyclopts.completion import CompletionContext
 
 from regweave.cli.output import print_document, talk_console
+from regweave.cli.process import Ended
 from regweave.errors import AssemblyError, InputError, RegweaveError
 from regweave.files import read_file, write_bytes, write_file
 
@@ -136,9 +137,9 @@ def _run(file: Path, machine: GcnMachine) -> Any:
         with redirect_stdout(sys.stderr):
             make = runpy.run_path(str(file)).get("kernel")
             return make(machine) if callable(make) else None
-    except RegweaveError:
+    except (RegweaveError, KeyboardInterrupt, Ended):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise InputError(
             f"the file raised {type(error).__name__}: {error}", where=_place(error, file)
         ) from error

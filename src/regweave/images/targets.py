@@ -9,6 +9,7 @@ InputError: JPEG holds 8 bits per channel, the picture has 16 ... write a .png o
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,10 @@ def check_target(path: str | Path) -> str:
 
 
 def _folders(place: Path) -> list[str]:
-    return [own.name for own in os.scandir(place) if own.is_dir()] if place.is_dir() else []
+    """Those in a folder, if it can be read; a link that leads round in circles is none."""
+    with suppress(OSError):
+        return [name for name in os.listdir(place) if os.path.isdir(place / name)]
+    return []
 
 
 def check_holds(path: str | Path, dtype: np.dtype, channels: int) -> None:
