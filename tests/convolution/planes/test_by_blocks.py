@@ -52,3 +52,17 @@ def test_few_registers_transform_many_taps_of_full_rows(channels, size, form):
     c = convolution_of((1, channels, size, size), (48, channels, 3, 3), strides=2, padding=1)
     assert choose(c, AVX2).form == form
     assert choose(c, AVX512).form == "transformed"
+
+
+@pytest.mark.skipif(not supports(AVX2), reason="needs AVX2")
+@pytest.mark.parametrize("strides", [(1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize(("kernel", "padding"), [((3, 3), 1), ((5, 4), (3, 0, 1, 2)), ((3, 6), (0, 5, 2, 0))])
+def test_strips_of_rows_two_apart_are_those_of_the_image(strides, kernel, padding):
+    """Phases one after the other, each vector of the image read for either half."""
+    x = RANDOM.standard_normal((2, 7, 29, 67), dtype=np.float32)
+    w = RANDOM.standard_normal((6, 7, *kernel), dtype=np.float32)
+    c = convolution_of(x.shape, w.shape, strides=strides, padding=padding)
+    assert choose(c, AVX2, form="transformed").tile.in_place
+    y = Conv2d(w, stride=strides, padding=padding, isa="avx2", form="transformed")(x)
+    bound = c.reference(np.abs(x), np.abs(w)).max() * 3e-6
+    assert np.abs(y - c.reference(x, w)).max() <= bound

@@ -76,7 +76,7 @@ def choose(
     lines, stream = stream, stream and machine.vector_bytes == LINE
     asked, form = form, form_of(c, form, machine)
     if form == "transformed":
-        in_place = planes_in_place(c, machine, form) if neighbours else ()
+        in_place = planes_in_place(c, form) if neighbours else ()
         return _transformed(c, machine, dense=dense, stream=stream, epilogue=epilogue, in_place=in_place)
     apart = form == "polyphase" and asked is None and two_apart(c) and neighbours and dense
     if apart and held_shape(c, machine, c.horizontal.outputs, epilogue, direct=True):
@@ -96,7 +96,7 @@ def choose(
         shape = held_shape(c, machine, strip, epilogue, separable=separable, direct=direct, form=form)
     if form == "none" and c.horizontal.stride != 1 and not (direct and shape):
         raise no_form_none(c)
-    in_place = planes_in_place(c, machine, form) if neighbours else ()
+    in_place = planes_in_place(c, form) if neighbours else ()
     by = best_fold(c, machine, form) if in_place and dense and not (direct or shape or stream) else None
     map_, c = c, unfolded(c, by)
     strip = strip_columns(c, machine, form, by.rows) if by else strip

@@ -97,11 +97,10 @@ def transforms(c: Convolution) -> bool:
     return axis.kernel in TRANSFORMED.get(axis.stride, {}) and axis.dilation == 1 and axis.outputs > 1
 
 
-def planes_in_place(c: Convolution, machine: VectorMachine, form: str) -> tuple[int, ...]:
+def planes_in_place(c: Convolution, form: str) -> tuple[int, ...]:
     """The planes that strips have if they are filled from the image's own rows by vectors; none if not."""
     planes, step = plane_shifts(c.horizontal, row_form(c, form)), c.horizontal.stride
-    narrow = machine.mask_class == "vector" and form == "transformed"  # two planes' rows need many registers
-    if step > (1 if narrow else 2) or max(planes) >= step:
+    if step > 2 or max(planes) >= step:
         return ()
     return planes
 

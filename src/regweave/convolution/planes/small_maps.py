@@ -33,7 +33,8 @@ def best_fold(c: Convolution, machine: VectorMachine, form: str) -> Fold | None:
     if filters <= FEW_OUTPUTS or (group > 1 and down.kernel == 2):  # there groups differ in size
         return None
     most = min(down.outputs, _MOST_FOLDED // c.horizontal.outputs)
-    if most < 2:
+    few = machine.mask_class == "vector" and form == "transformed"
+    if most < 2 or (few and max(down.stride, c.horizontal.stride) > 1):  # two phases' rows find no registers
         return None
     best, least = None, _FOLDED_GAIN * _map_cycles(c, machine, form, None)
     heights = {-(-down.outputs // (count * group)) * group for count in range(2, most + 1)}

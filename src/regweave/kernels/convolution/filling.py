@@ -118,7 +118,7 @@ class FillInPlace:
         masks: Variable | None,
     ) -> None:
         """`count` vectors of a group, maybe none; `source`, `to` and `masks` move behind them."""
-        b, size, t = w.b, w.geometry.vector_bytes, self.transform
+        b, t = w.b, self.transform
         top, done = b.fresh_label("vector"), b.fresh_label("run_done")
         halves = Halves(w, self.shifts) if self.step == 2 else None
         b.emit("cmp", count, 0)
@@ -131,6 +131,11 @@ class FillInPlace:
             b.emit("load_mask", lanes[-1], b.at(masks, number * mask_bytes(w)))
         if masks is not None:
             b.emit("add", masks, self.step * mask_bytes(w))
+        if t is not None and t.stride * self.step > 1 and b.machine.mask_class == "vector":
+            self._by_phases(w, t, source, to, pitch, lanes)
+            self._step(w, source, to, count, top)
+            b.label(done)
+            return
         here, line = b.general("here"), b.general("line")
         planes: list[list[Variable]] = [[] for _ in self.shifts]
         b.emit("mov", here, source)
@@ -147,11 +152,56 @@ class FillInPlace:
                 b.emit("add", here, line)
                 b.emit("prefetch_l2", b.at(here))
         store_rows(w, to, pitch, planes if t is None else [forward(b, t, rows) for rows in planes])
-        b.emit("add", source, self.step * size)
-        b.emit("add", to, size)
-        b.emit("dec", count)
-        b.emit("jump_nonzero", top)
+        self._step(w, source, to, count, top)
         b.label(done)
+
+    def _step(self, w: Workspace, source: Variable, to: Variable, count: Variable, top: str) -> None:
+        w.b.emit("add", source, self.step * w.geometry.vector_bytes)
+        w.b.emit("add", to, w.geometry.vector_bytes)
+        w.b.emit("dec", count)
+        w.b.emit("jump_nonzero", top)
+
+    def _by_phases(
+        self,
+        w: Workspace,
+        t: Transform,
+        source: Variable,
+        to: Variable,
+        pitch: Variable,
+        lanes: list[Variable],
+    ) -> None:
+        """A vector of each transformed row of each plane, of the rows of one phase of one plane at a time:
+        all of them would take more registers than there are."""
+        b = w.b
+        line, here, there, plane = (b.general(name) for name in ("line", "here", "there", "plane"))
+        b.emit("mov", line, w.field("x_row"))
+        if not lanes:
+            b.emit("imul", here, line, t.image_rows - 1)
+            b.emit("add", here, source)
+            for _ in range(t.outputs * t.stride):
+                b.emit("add", here, line)
+                b.emit("prefetch_l2", b.at(here))
+        b.emit("mov", plane, to)
+        for shift in self.shifts:
+            halves = Halves(w, (shift,)) if self.step == 2 else None
+            b.emit("mov", there, plane)
+            for number, phase in enumerate(t.phases):
+                b.emit("mov", here, source)
+                for _ in range(number):
+                    b.emit("add", here, line)
+                rows = []
+                for row in range(phase.image_rows):
+                    for _ in range(t.stride if row else 0):
+                        b.emit("add", here, line)
+                    found = [self._load(w, here, part, lanes) for part in range(self.step)]
+                    rows += halves.take(*found) if halves else found
+                for value in forward(b, phase, rows):
+                    b.emit("store", b.at(there), value)
+                    b.emit("add", there, pitch)
+            if len(self.shifts) > 1:
+                value = b.general("value")
+                b.emit("mov", value, w.slot("strip_entry"))
+                b.emit("add", plane, b.at(value, StripEntry.plane.offset))
 
     def _load(self, w: Workspace, here: Variable, part: int, lanes: list[Variable]) -> Variable:
         b, row = w.b, w.b.vector("row")
