@@ -151,3 +151,12 @@ def test_names_that_exist_already_are_not_used_again():
     for name in ("t/deep", "up/weights", "up/bias"):
         model.graph.initializer.append(numpy_helper.from_array(np.ones(3, np.float32), name))
     check_same(model)
+
+
+def test_a_piece_of_what_only_spreads_needs_it_as_well():
+    """A region may begin with the pixels that move apart, and leave the product out."""
+    [part] = spreads(read_model(transposed(*TWO, weights=WEIGHTS)))
+    first = part.nodes[0]
+    assert part.is_named([f"{first}{SPREAD}", "other"])
+    assert part.is_named(part.nodes[-1:])
+    assert not part.is_named(["other"])

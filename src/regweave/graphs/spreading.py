@@ -48,6 +48,10 @@ class Spread:
     replacement: tuple[onnx.NodeProto, ...]
     added: tuple[onnx.TensorProto, ...]
 
+    def is_named(self, names: Iterable[str]) -> bool:
+        """Whether one of its nodes is among `names`, be it of those before or of those after it is done."""
+        return not {*self.nodes, *(node.name for node in self.replacement)}.isdisjoint(names)
+
 
 def spreads(model: Model) -> tuple[Spread, ...]:
     """All that could be spread in a model, in its order."""

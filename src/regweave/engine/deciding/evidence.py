@@ -75,7 +75,7 @@ class Evidence:
     def build(self, proposals: Sequence[Proposal]) -> Build:
         """The model with these pieces; only what a piece needs is spread, the rest stays as it was."""
         taken = {name for p in proposals for name in p.piece.nodes}
-        parts = [part for part in self.parts if taken.intersection(part.nodes)]
+        parts = [part for part in self.parts if part.is_named(taken)]
         model = spread(self.original, parts)
         return build(model, [p.piece for p in proposals], self.natives, self.shop)
 
