@@ -113,11 +113,14 @@ def find_folds(relation: Relation) -> Iterator[Fold]:
     axis = contraction_axis(relation.destination)
     if axis is None or not relation.source.bijective or not relation.destination.bijective:
         return
-    sizes = _register_sizes(relation)
-    for some in (slice(1), slice(None)):  # mostly one lane tells
-        sides = [_sides(layout, axis, some) for layout in (relation.source, relation.destination)]
-        while sizes and not _same_rows(sides[0].other, sides[1].other, sizes[0]):
-            sizes = sizes[1:]  # some lane lacks some; at fewer places it may have all
+    layouts = relation.source, relation.destination
+    first = [_sides(layout, axis, slice(1)) for layout in layouts]
+    sizes = [size for size in _register_sizes(relation) if _same_rows(first, size)]
+    if not sizes:  # mostly one lane tells
+        return
+    sides = [_sides(layout, axis, slice(None)) for layout in layouts]
+    if not _same_rows(sides, 1):
+        return
     different = cache(partial(different_lanes, *sides))
 
     def assigned(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
@@ -149,11 +152,11 @@ def _sides(layout: Layout, axis: int, lanes: slice) -> Sides:
     return Sides(held[axis], held[1 - axis])
 
 
-def _same_rows(source: NDArray[np.int64], destination: NDArray[np.int64], size: int) -> bool:
+def _same_rows(sides: Sequence[Sides], size: int) -> bool:
     """Whether lanes hold the same rows on both sides, at each place among `size` items."""
-    if source.shape[1] % size or destination.shape[1] % size:
+    if sides[0].other.shape[1] % size:
         size = 1
-    rows = [np.sort(other.reshape(len(other), -1, size), axis=1) for other in (source, destination)]
+    rows = [np.sort(side.other.reshape(len(side.other), -1, size), axis=1) for side in sides]
     return np.array_equal(rows[0], rows[1])
 
 

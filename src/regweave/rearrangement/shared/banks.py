@@ -40,17 +40,10 @@ def conflicts(addresses: NDArray[np.int64], size: int, machine: WarpMachine, acc
 
 def conflict_free(addresses: NDArray[np.int64], size: int, machine: WarpMachine, access: str) -> bool:
     """Whether there are none: all that need a bank in one phase need the same place."""
-    return bool(free_accesses(addresses, size, machine, access).all())
-
-
-def free_accesses(
-    addresses: NDArray[np.int64], size: int, machine: WarpMachine, access: str
-) -> NDArray[np.bool_]:
-    """The same for every access."""
     bank, place, _ = _served(addresses, size, machine, access)
     last = np.zeros(int(bank.max(initial=0)) + 1, dtype=np.int64)
     last[bank] = place
-    return (last[bank] == place).all(axis=1)
+    return bool((last[bank] == place).all())
 
 
 def phase_numbers(threads: int, machine: WarpMachine, access: str, size: int) -> NDArray[np.int64]:

@@ -26,16 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def copied_passage(
-    relation: Relation, machine: WarpMachine, tuples: tuple[int, int], most: int | None = None
-) -> Passage | None:
-    """The passage of all copies; None where there are none, they are not linear, or take more than `most`."""
+def copied_passage(relation: Relation, machine: WarpMachine, tuples: tuple[int, int]) -> Passage | None:
+    """The passage of all copies; None where there are none, or they are not linear."""
     found = _copies(relation)
     if found is None:
         return None
     one, items = found
     copies, size = items.shape
-    passage = linear_passage(one, machine, tuples, copies=copies, most=most)
+    passage = linear_passage(one, machine, tuples, copies=copies)
     runs = np.arange(copies * size).reshape(copies, size)
     if passage is None or (passage.stores.rows is not None and not np.array_equal(items, runs)):
         return None

@@ -38,7 +38,7 @@ from regweave.rearrangement.shared.addressing import lower_addresses
 from regweave.rearrangement.shared.coloured import coloured_passage
 from regweave.rearrangement.shared.copies import copied_passage
 from regweave.rearrangement.shared.matrix_rows import MATRICES
-from regweave.rearrangement.shared.passages import WORD, Choice, Passage, linear_passage
+from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.shared.trials import own_passage, trial_passage
 from regweave.rearrangement.slots import first_where
 from regweave.rearrangement.spreading import (
@@ -185,22 +185,12 @@ def _whole(request: Request, relation: Relation) -> tuple[str, Passage] | str:
     machine, tuples = request.machine, _tuples(request)
     found = (
         linear_passage(relation, machine, tuples)
-        or _tried(relation, machine, tuples)
+        or trial_passage(relation, machine, tuples, copied_passage(relation, machine, tuples))
         or coloured_passage(relation, machine)
     )
     if found is None:
         return _APART
     return f"all lanes of the {found.scope} at once", found
-
-
-def _tried(relation: Relation, machine: WarpMachine, tuples: tuple[int, int]) -> Passage | None:
-    """The better of the best trial and of copies side by side, found as far as these could win."""
-    tried = trial_passage(relation, machine, tuples)
-    most = None if tried is None else tried.instructions(relation, tuples)
-    found = copied_passage(relation, machine, tuples, most), tried
-    choice = Choice(relation, machine, tuples)
-    choice.offer_all([passage for passage in found if passage is not None])
-    return choice.best
 
 
 def _grouped(request: Request, relation: Relation) -> tuple[str, Passage] | str:

@@ -90,15 +90,6 @@ class Passage:
 
         Registers stand in tuples of these sizes on the two sides.
         """
-        count = self.work(relation, tuples, most)
-        if count is None:
-            return None
-        # what takes longest to find comes last
-        found = self.addresses_within(None if most is None else most - count)
-        return None if found is None else count + found.operations
-
-    def work(self, relation: Relation, tuples: tuple[int, int], most: int | None = None) -> int | None:
-        """The same without what addresses take."""
         count = len(self.stores.items) + len(self.loads.items)
         sides, unit = [(self.loads, tuples[1])], relation.destination.element_type.bits
         if relation.packing is None:
@@ -110,7 +101,11 @@ class Passage:
             if most is not None and count > most:
                 return None
             count += _part_work(side, unit, size)
-        return None if most is not None and count > most else count
+        # what takes longest to find comes last
+        if most is not None and count > most:
+            return None
+        found = self.addresses_within(None if most is None else most - count)
+        return None if found is None else count + found.operations
 
     def permutes(self, relation: Relation) -> int:
         """Permutes that put words together, at least: those stored, and the destination's registers.
@@ -131,19 +126,13 @@ class Choice:
     """The best passage so far: free of bank conflicts, fewest instructions, then least memory.
 
     `tuples` are the sizes of register tuples on the two sides, which wide accesses may have to copy. Several
-    `copies` must find room, and take at most `most` instructions together.
+    `copies` must find room.
     """
 
     def __init__(
-        self,
-        relation: Relation,
-        machine: WarpMachine,
-        tuples: tuple[int, int] = (1, 1),
-        copies: int = 1,
-        most: int | None = None,
+        self, relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1), copies: int = 1
     ) -> None:
         self.relation, self.machine, self.tuples, self.copies = relation, machine, tuples, copies
-        self.most = most
         self.best: Passage | None = None
         self._score, self._offered = (0, 0, 0), 0
 
@@ -169,11 +158,6 @@ class Choice:
         if self.copies > 1 and passage.bytes * self.copies > self.machine.shared_bytes:
             return
         most = None if self.best is None else self._score[0]
-        if (
-            self.most is not None
-            and passage.work(self.relation, self.tuples, self.most // self.copies) is None
-        ):
-            return
         count = passage.instructions(self.relation, self.tuples, most)
         if count is None:
             return
@@ -189,13 +173,9 @@ def linear_passage(
     *,
     grouped: bool = False,
     copies: int = 1,
-    most: int | None = None,
 ) -> Passage | None:
-    """The best passage of linear layouts, all at once or `grouped`, with room for `copies`; else None.
-
-    What takes more than `most` instructions in all copies, but for addresses, is none.
-    """
-    choice = Choice(relation, machine, tuples, copies, most)
+    """The best passage of linear layouts, all at once or `grouped`, with room for `copies`; else None."""
+    choice = Choice(relation, machine, tuples, copies)
     _try_linear(choice, None, None, grouped=grouped)
     if not grouped and relation.lanes == machine.lanes:
         for access, transposed in product(("load", "store"), (False, True)):

@@ -13,16 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regweave.layouts import Layout
 from regweave.layouts.numbers import divided
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
-from regweave.rearrangement.shared.banks import free_accesses
+from regweave.rearrangement.shared.banks import conflict_free
 from regweave.rearrangement.shared.passages import (
     WORD,
     Choice,
@@ -35,11 +34,10 @@ from regweave.rearrangement.shared.passages import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# how far rows are turned, or padded
-_NUMBERS = np.arange(9, dtype=np.int32)
-_Number: TypeAlias = "int | NDArray[Any]"
-# the bit addresses of some items of a side in every lane, for one number or for several
-_Side: TypeAlias = "Callable[[slice, _Number], NDArray[Any]]"
+# the bit addresses of some items of a side in every lane
+_Side = Callable[[slice], "NDArray[Any]"]
+
+_PADDINGS = range(9)
 _ENOUGH = 4  # passages to choose from
 _SAMPLES = 4  # items of a side that are looked at before all others
 _ALL = slice(None)
@@ -49,17 +47,21 @@ def trial_passage(
     relation: Relation,
     machine: WarpMachine,
     tuples: tuple[int, int] = (1, 1),
+    known: Passage | None = None,
 ) -> Passage | None:
-    """The best of the first passages without bank conflicts; None without any."""
+    """The best of the first passages without bank conflicts, and of one that is `known`; None without any."""
     choice, found, scope = Choice(relation, machine, tuples), 0, barrier_scope(relation, machine)
-    passages: list[Passage] = []
+    passages = [] if known is None else [known]
     for kind, number, stored, loaded in _trials(relation, machine):
-        stores = _widest(stored(_ALL, number), relation, machine, "store")
-        loads = None if stores is None else _widest(loaded(_ALL, number), relation, machine, "load")
+        if not _promising(stored, relation.source.items, relation, machine, "store"):
+            continue
+        if not _promising(loaded, relation.destination.items, relation, machine, "load"):
+            continue
+        stores = _widest(stored(_ALL), relation, machine, "store")
+        loads = None if stores is None else _widest(loaded(_ALL), relation, machine, "load")
         if stores is not None and loads is not None:
             passages.append(make_passage(relation, kind, stores, loads, scope))
-            # what is not turned is the same for both ways to turn
-            found += 2 if kind.startswith("turned") and number == 0 else 1
+            found += number
         if found >= _ENOUGH:
             break
     choice.offer_all(passages)
@@ -85,24 +87,16 @@ def own_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
     return make_passage(relation, "own column", sides[0], sides[1], None)
 
 
-def _promising(sides: tuple[_Side, _Side], relation: Relation, machine: WarpMachine) -> NDArray[np.bool_]:
-    """For each number of a trial whether some width of accesses moves a few items without bank conflicts."""
-    found = np.ones(len(_NUMBERS), dtype=np.bool_)
-    for side, layout, access in zip(
-        sides, (relation.source, relation.destination), ("store", "load"), strict=True
-    ):
-        addresses = side(slice(None, None, max(layout.items // _SAMPLES, 1)), _NUMBERS[:, None, None])
-        addresses = over_threads(np.moveaxis(addresses, 1, 0), machine)
-        promising = np.zeros(len(found), dtype=np.bool_)
-        for bits in (width for width in machine.shared_access_bits if width >= _unit(relation)):
-            places = addresses % bits
-            same = (places == places[:1]).all(axis=(0, 2))
-            if same.any():
-                begins = np.moveaxis(addresses - places, 0, 2) // 8
-                free = free_accesses(begins.reshape(-1, len(addresses)), bits // 8, machine, access)
-                promising |= same & free.reshape(len(found), -1).all(axis=1)
-        found &= promising
-    return found
+def _promising(side: _Side, items: int, relation: Relation, machine: WarpMachine, access: str) -> bool:
+    """Whether some width of accesses can move a few of the items without bank conflicts."""
+    addresses = over_threads(side(slice(None, None, max(items // _SAMPLES, 1))), machine)
+    for bits in (width for width in machine.shared_access_bits if width >= _unit(relation)):
+        places = addresses % bits
+        if bool((places == places[:1]).all()):
+            begins = np.ascontiguousarray((addresses - places).T) // 8
+            if conflict_free(begins, bits // 8, machine, access):
+                return True
+    return False
 
 
 def _widest(
@@ -130,54 +124,36 @@ def _slot_order(items: int, lanes: int, unit: int, columns: int) -> NDArray[np.i
 
 
 def _trials(relation: Relation, machine: WarpMachine) -> Iterator[tuple[str, int, _Side, _Side]]:
-    """Names, numbers and sides of the promising trials, those of small numbers first."""
-    for find in (partial(_turned_trials, machine=machine), _padded_trials):
-        trials = find(relation)
-        hopeful = {name: _promising(sides, relation, machine) for name, sides in trials.items()}
-        for number in _NUMBERS.tolist():
-            for name, sides in trials.items():
-                if hopeful[name][number] and (number or not name.startswith("xor")):
-                    yield name, number, *sides
-
-
-def _turned_trials(relation: Relation, machine: WarpMachine) -> dict[str, tuple[_Side, _Side]]:
-    """A lane's place in each row of slots is turned, so that lanes which take one lane's words part."""
+    """Bit addresses of the source's and of the destination's slots, and how many trials they stand for."""
     source, destination = relation.source, relation.destination
     unit, banks = _unit(relation), machine.shared_banks
     sent = _Slots(relation.lanes, source.items, unit, banks)
-    ways = {"source": (sent, sent.at(relation.peers, relation.items))}
+    ways = [("source order", sent, sent.at(relation.peers, relation.items))]
     if source.bijective and destination.bijective:
         held = np.empty(source.table.shape, dtype=np.int32)
         held[relation.peers, relation.items] = np.arange(held.size).reshape(relation.peers.shape)
         taken = _Slots(relation.lanes, destination.items, unit, banks)
-        ways["destination"] = taken.at(*divided(held, destination.items)), taken
-    return {
-        f"{kind} {name} order": (partial(stored.turned, kind), partial(loaded.turned, kind))
-        for kind in ("turned", "xor")
-        for name, (stored, loaded) in ways.items()
-    }
+        ways.append(("destination order", taken.at(*divided(held, destination.items)), taken))
+    # a lane's place in each row of slots is turned, so that lanes which take one lane's words part
+    for skew in _PADDINGS:
+        for kind in ("turned", "xor") if skew else ("turned",):
+            for order, *sides in ways:
+                stored, loaded = (partial(side.turned, skew, kind) for side in sides)
+                yield f"{kind} {order}", 1 if skew else 2, stored, loaded
+    if source.bijective:
+        places = [divided(layout.table, layout.shape[1]) for layout in (source, destination)]
+        for padding in _PADDINGS:
+            for axis in (0, 1):
+                stride = -(-source.shape[1 - axis] * unit // WORD) * WORD + padding * WORD
+                weights = (stride, unit) if axis == 0 else (unit, stride)
+                stored, loaded = (partial(_of_elements, weights, *side) for side in places)
+                yield f"padded {'rows' if axis == 0 else 'columns'}", 1, stored, loaded
 
 
-def _padded_trials(relation: Relation) -> dict[str, tuple[_Side, _Side]]:
-    """Rows or columns of the tile lie one after the other, each with so many words of padding."""
-    layouts, unit = (relation.source, relation.destination), _unit(relation)
-    if not relation.source.bijective:
-        return {}
-    stored, loaded = ([_Lines(layout, axis, unit).padded for axis in (0, 1)] for layout in layouts)
-    return {"padded rows": (stored[0], loaded[0]), "padded columns": (stored[1], loaded[1])}
-
-
-class _Lines:
-    """The places of slots in rows (axis 0) or columns (axis 1) of the tile."""
-
-    def __init__(self, layout: Layout, axis: int, unit: int) -> None:
-        at = divided(layout.table, layout.shape[1])
-        self.lines, self.places = at[axis], at[1 - axis] * unit
-        self.size = -(-layout.shape[1 - axis] * unit // WORD) * WORD
-
-    def padded(self, some: slice, padding: _Number) -> NDArray[Any]:
-        """The addresses of some items, where every line has `padding` words more than it needs."""
-        return self.lines[:, some] * (self.size + padding * WORD) + self.places[:, some]
+def _of_elements(
+    weights: tuple[int, int], rows: NDArray[np.int64], columns: NDArray[np.int64], some: slice
+) -> NDArray[np.int64]:
+    return rows[:, some] * weights[0] + columns[:, some] * weights[1]
 
 
 class _Slots:
@@ -202,9 +178,10 @@ class _Slots:
         found.places, found.parts = self.bank_of_lane[lanes], self.part_of_item[items]
         return found
 
-    def turned(self, kind: str, some: slice, skew: _Number) -> NDArray[Any]:
+    def turned(self, skew: int, kind: str, some: slice) -> NDArray[np.int32]:
         """The addresses of some items, where every row is turned by `skew` banks more than the one before."""
         row, bank = self.rows[:, some], self.places[:, some]
-        turn = skew * row
-        bank = (bank + turn if kind == "turned" else bank ^ turn % self.banks) % self.banks
+        if skew:
+            turn = skew * row
+            bank = (bank + turn if kind == "turned" else bank ^ turn % self.banks) % self.banks
         return (row * self.banks + bank) * WORD + self.parts[:, some]
