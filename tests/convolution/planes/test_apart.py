@@ -33,6 +33,7 @@ def test_what_goes_over_memory_or_is_scattered_stays_together():
     gelu = activation("gelu")
     assert gelu is not None
     assert not tile_of(*shapes, epilogue=(gelu,)).apart
+    assert tile_of(*shapes, AVX2, epilogue=(gelu,)).apart  # 2 x 6 products together cost more
     assert not tile_of(*shapes, dense=False).apart
 
 
@@ -59,6 +60,32 @@ def test_results_are_those_of_float64(isa, image, weights, stride, padding):
     assert tile.apart
     bound = c.reference(np.abs(x), np.abs(w), np.abs(b)).max() * 3e-6
     assert np.abs(y - np.maximum(c.reference(x, w, b), 0)).max() <= bound
+    assert np.array_equal(y, again)
+
+
+@pytest.mark.skipif(not supports(AVX2), reason="needs AVX2")
+@pytest.mark.parametrize(
+    ("image", "weights", "stride", "folded"),
+    [
+        ((2, 20, 18, 45), (9, 20, 3, 3), 1, False),  # rows that two bands have, a last vector in part
+        ((1, 50, 14, 14), (31, 50, 3, 3), 1, True),
+        ((1, 20, 33, 80), (9, 20, 3, 3), 2, False),
+    ],
+)
+def test_costly_activations_follow_products_that_are_apart(image, weights, stride, folded):
+    x, w = (RANDOM.standard_normal(shape, dtype=np.float32) for shape in (image, weights))
+    b = RANDOM.standard_normal(weights[0], dtype=np.float32)
+    c = convolution_of(image, weights, strides=stride, padding=1)
+    op = activation("silu")
+    assert op is not None
+    choice = choose(c, AVX2, epilogue=(op,))
+    assert choice.tile.apart
+    assert (choice.fold is not None) == folded
+    settings = {"stride": stride, "padding": 1, "activation": "silu", "isa": "avx2"}
+    y, again = (Conv2d(w, b, threads=threads, **settings)(x) for threads in (1, 3))
+    plain = c.reference(x, w, b)
+    bound = c.reference(np.abs(x), np.abs(w), np.abs(b)).max() * 3e-6
+    assert np.abs(y - plain / (1 + np.exp(-plain))).max() <= bound
     assert np.array_equal(y, again)
 
 

@@ -159,7 +159,8 @@ def _transformed(
     outputs, vectors = (registers - 2) // t.products, 1
     worth = c.group_channels * c.horizontal.kernel >= (FEW_TAPS if outputs < _FEW_TOGETHER else _MANY_TAPS)
     outputs = max(1, min(c.group_filters, outputs))
-    apart = worth and dense and Epilogue(epilogue, by_vector=False).direct
+    few = machine.mask_class == "vector"  # registers: costly activations would not spare them loads
+    apart = worth and dense and (few or Epilogue(epilogue, by_vector=False).direct)
     if apart:
         outputs, vectors = flat_shape(machine, registers, c.group_filters, -(-strip // machine.lanes))
     tiles = even_parts(c.group_filters, outputs)

@@ -13,13 +13,15 @@ results are made of them. 7 x 7 at stride 2, 3 channels to 64 filters: 1.58 inst
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 from regweave.assembly.variables import Memory, Variable
+from regweave.kernels.common.epilogue import Epilogue
 from regweave.kernels.common.workspace import Workspace
 from regweave.kernels.convolution.arguments import BlockEntry
 from regweave.kernels.convolution.overlap import step_slot
-from regweave.kernels.convolution.results import Folded, Last, no_operand
+from regweave.kernels.convolution.results import Folded, Last, activate_memory, no_operand
 from regweave.kernels.convolution.tile import ConvTile
 from regweave.kernels.convolution.transformed import inverse, watched
 from regweave.kernels.convolution.transforms import Transform
@@ -64,31 +66,53 @@ def keep_product(w: Workspace, sums: Sequence[Variable], again: str, piece: str)
 
 def store_apart(w: Workspace, tile: ConvTile, memory: Memory, sides: tuple[int, int], edge: bool) -> None:
     """The results of `sides` filters x vectors, of what is in `memory`, with bias and activation, to where
-    they belong; their sum goes to `watched`."""
+    they belong; their sum goes to `watched`.
+
+    A costly activation is a loop over all results, which take the places of products until they are stored.
+    """
     b, r, t, size, (outputs, vectors) = w.b, w.r, tile.transform, w.geometry.vector_bytes, sides
     assert t is not None
+    direct, total = Epilogue(tile.epilogue, by_vector=False).direct, b.vector("total")
+
+    def load(number: int, o: int, v: int) -> Variable:
+        value = b.vector("product")
+        b.emit("load", value, memory + ((number * outputs + o) * vectors + v) * size)
+        return value
+
+    def results(o: int, v: int) -> Iterator[Variable]:
+        for value in inverse(b, t, [load(p, o, v) for p in range(t.products)]):
+            b.emit("add", total, total, value)
+            result = b.vector("result")
+            b.emit("add", result, value, b.at(r.walk, 4 * o, repeat=True))
+            yield result
+
+    if not direct:
+        b.emit("mov", r.walk, w.slot("weights"))
+        b.emit("zero", total)
+        for o, v in product(range(outputs), range(vectors)):
+            for i, value in enumerate(results(o, v)):
+                b.emit("store", memory + ((i * outputs + o) * vectors + v) * size, value)
+        _watch(w, total)
+        activate_memory(w, tile.epilogue, memory, t.outputs * outputs * vectors)
     folded = Folded(w, tile) if tile.result_pieces else None
     last = Last(w, tile, vectors) if edge and folded is None else None
-    rows, total = [b.general(f"row{i}") for i in range(t.outputs)], b.vector("total")
-    b.emit("mov", r.walk, w.slot("weights"))
+    rows = [b.general(f"row{i}") for i in range(t.outputs)]
+    if direct:
+        b.emit("mov", r.walk, w.slot("weights"))
     b.emit("mov", r.out, w.slot("out_base"))
     b.emit("add", r.out, b.at(r.near, BlockEntry.y.offset))
-    b.emit("zero", total)
+    if direct:
+        b.emit("zero", total)
     for o in range(outputs):
         for i, row in enumerate(rows):
             b.emit("mov", row, rows[i - 1] if i else r.out)
             if i:
                 b.emit("add", row, step_slot(w, tile, i - 1))
         for v in range(vectors):
-            products = []
-            for p in range(t.products):
-                products.append(b.vector("product"))
-                b.emit("load", products[-1], memory + ((p * outputs + o) * vectors + v) * size)
-            for i, value in enumerate(inverse(b, t, products)):
-                b.emit("add", total, total, value)
-                result = b.vector("result")
-                b.emit("add", result, value, b.at(r.walk, 4 * o, repeat=True))
-                result = activate_all(BuilderMath(b, shared=0), tile.epilogue, result, no_operand)
+            for i, value in enumerate(results(o, v) if direct else (load(i, o, v) for i in range(t.outputs))):
+                result = value
+                if direct:
+                    result = activate_all(BuilderMath(b, shared=0), tile.epilogue, value, no_operand)
                 place = b.at(rows[i], v * size)
                 if folded is not None:
                     folded.store(rows[i], i, v, result)
@@ -98,6 +122,13 @@ def store_apart(w: Workspace, tile: ConvTile, memory: Memory, sides: tuple[int, 
                     b.emit("store_stream" if tile.stream else "store", place, result)
         if o + 1 < outputs:
             b.emit("add", r.out, w.slot("y_channel"))
+    if direct:
+        _watch(w, total)
+
+
+def _watch(w: Workspace, total: Variable) -> None:
+    """`watched` stays finite only if the sum `total` is."""
+    b = w.b
     b.emit("mul", total, total, b.constant(0.0))
     b.emit("add", total, total, watched(w))
     b.emit("store", watched(w), total)
