@@ -21,6 +21,7 @@ from regweave.rearrangement.schedule.linear import linear_matrix
 from regweave.rearrangement.schedule.matrix import check_matrix
 from regweave.rearrangement.schedule.multicast import multicast_matrix
 from regweave.rearrangement.schedule.multicast_rounds import Request, fewest_rounds
+from regweave.views.rearrangement_text import matrix_text
 
 SM_80 = find_machine("sm_80")
 
@@ -57,6 +58,7 @@ def test_what_is_needed_twice_is_taken_once():
     _, matrix, program = scheduled(words("here", here), words("there", there))
     assert matrix.rounds == 1
     assert matrix.copies[0] == (Entry(7, 0, 1),)
+    assert "lane 0 keeps word 0 of lane 7 as its word 1 too" in matrix_text(matrix)
     assert program.count() == {"shuffle": 1, "logic": 2}
 
 
@@ -95,6 +97,22 @@ def test_any_replication(pair):
             if entry is not None:
                 assert asked.setdefault(entry.peer, entry.word) == entry.word
     assert program.count()["shuffle"] >= lower_bound(relation)
+
+
+@settings(max_examples=40, deadline=None)
+@given(replicated_pairs())
+def test_the_matrix_of_a_plan_brings_every_slot_its_element(pair):
+    """Entries, words that stay and copies together fill the destination, whatever form was taken."""
+    here, there = pair
+    plan = rearrange(*pair, "sm_80", strategy="exchange")
+    group, matrix = plan.group, plan.matrix
+    filled = np.full((there.lanes, group.registers[-1] + group.register_offsets[-1] + 1), -1)
+    for index, lane in enumerate(matrix.lanes):
+        taken = (entry for entry in matrix.rows[index] if entry is not None)
+        for peer, word, keep in (*taken, *matrix.stays[index], *matrix.copies_of(index)):
+            for offset, shift in product(group.lane_offsets, group.register_offsets):
+                filled[lane + offset, keep + shift] = here.table[peer + offset, word + shift]
+    assert (filled[:, : there.items] == there.table).all()
 
 
 def shortest(requests):

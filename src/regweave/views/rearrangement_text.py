@@ -127,10 +127,16 @@ def matrix_text(matrix: CoordinationMatrix) -> str:
     text = _columns(cells)
     stays = [
         f"lane {lane} keeps word {entry.word} as its word {entry.keep}"
-        for lane, kept in zip(matrix.lanes, matrix.stays, strict=True)
-        for entry in kept
+        for lane, entries in zip(matrix.lanes, matrix.stays, strict=True)
+        for entry in entries
     ]
-    return "\n".join([*text, *(["", *stays] if stays else [])])
+    again = [
+        f"lane {lane} keeps word {entry.word} of lane {entry.peer} as its word {entry.keep} too"
+        for index, lane in enumerate(matrix.lanes)
+        for entry in matrix.copies_of(index)
+    ]
+    kept = [*stays, *again]
+    return "\n".join([*text, *(["", *kept] if kept else [])])
 
 
 def _exchange(plan: Plan) -> list[str]:

@@ -232,7 +232,7 @@ def without_local_rounds(matrix: CoordinationMatrix) -> CoordinationMatrix:
         (*kept, *(entry for number in local if (entry := row[number]) is not None))
         for row, kept in zip(matrix.rows, matrix.stays, strict=True)
     )
-    return CoordinationMatrix(matrix.lanes, rows, stays)
+    return CoordinationMatrix(matrix.lanes, rows, stays, matrix.copies)
 
 
 def _cheapest(request: Request, form: str, ways: list[tuple[CoordinationMatrix, Program]]) -> Candidate:
