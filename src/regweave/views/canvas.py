@@ -5,11 +5,13 @@
     >>> canvas.svg().startswith("<svg ")
     True
 
-The drawing brings its own background, for a notebook's may be dark.
+The drawing brings its own background, for a notebook's may be dark. Colours are written as #rrggbb: a browser
+reads hsl(), an office program or a converter to PNG draws it black.
 """
 
 from __future__ import annotations
 
+import colorsys
 from html import escape
 
 _GOLDEN_ANGLE = 137.508  # degrees; consecutive lanes land far apart on the colour wheel
@@ -20,7 +22,13 @@ _INK, _FAINT, _LINE = "#1a1a1a", "#666", "#8a8a8a"
 
 def lane_colour(lane: int, shade: float = 0.0) -> str:
     """The colour of a lane; `shade` from 0 (light) to 1 (dark) tells its registers apart."""
-    return f"hsl({lane * _GOLDEN_ANGLE % 360:.0f},62%,{_LIGHTEST - (_LIGHTEST - _DARKEST) * shade:.0f}%)"
+    return colour(lane * _GOLDEN_ANGLE, 62, _LIGHTEST - (_LIGHTEST - _DARKEST) * shade)
+
+
+def colour(hue: float, saturation: float, lightness: float) -> str:
+    """#rrggbb of a hue in degrees, saturation and lightness in percent."""
+    parts = colorsys.hls_to_rgb(hue / 360 % 1, lightness / 100, saturation / 100)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
 class Canvas:
@@ -64,8 +72,8 @@ class Canvas:
     ) -> None:
         """One line of text whose baseline is at y, starting at x or centred on it."""
         self._grow(x + (0.31 if middle else 0.62) * size * len(text), y)
-        colour = _FAINT if faint else _INK
-        self._parts.append(_words(x, y, text, size, "middle" if middle else "start", colour, bold))
+        ink = _FAINT if faint else _INK
+        self._parts.append(_words(x, y, text, size, "middle" if middle else "start", ink, bold))
 
     def arrow(self, x: float, y: float, length: float) -> None:
         """An arrow to the right."""
@@ -104,9 +112,9 @@ class Canvas:
         self._right, self._bottom = max(self._right, right), max(self._bottom, bottom)
 
 
-def _words(x: float, y: float, text: str, size: int, anchor: str, colour: str, bold: bool) -> str:
+def _words(x: float, y: float, text: str, size: int, anchor: str, ink: str, bold: bool) -> str:
     weight = ' font-weight="600"' if bold else ""
     return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"{weight}>'
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{ink}"{weight}>'
         f"{escape(text, quote=False)}</text>"
     )

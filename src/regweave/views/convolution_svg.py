@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regweave.views.canvas import Canvas, lane_colour
+from regweave.views.canvas import Canvas, colour, lane_colour
 from regweave.views.convolution_rows import draw_rows
 from regweave.views.convolution_text import accounting, row_words
 
@@ -26,7 +26,13 @@ _THREADS, _MOST_ROWS, _HIGH, _CELL, _WIDE = 4, 124, 374, 11, 58
 _BAR, _BAR_HEIGHT = 620, 26
 _QUIET = ("#e9eef6", "#f6f8fb")
 _PADDING, _FREE = "#ececec", "#ffffff"
-_HELD = ("hsl(215,60%,72%)", "hsl(150,45%,74%)", "hsl(35,80%,76%)", "hsl(0,0%,80%)", "hsl(215,40%,92%)")
+_HELD = (
+    colour(215, 60, 72),
+    colour(150, 45, 74),
+    colour(35, 80, 76),
+    colour(0, 0, 80),
+    colour(215, 40, 92),
+)
 
 
 def convolution_svg(plan: ConvPlan) -> str:
@@ -111,7 +117,9 @@ def _group(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> float:
     if plan.lanes != "pixels":
         stored = f"neighbouring lanes are {plan.lanes}, side by side in memory"
     canvas.text(left, top + height + 15, stored, size=10, faint=True)
-    canvas.text(left, top + height + 28, f"(storage rows of {plan.machine.storage_row})", size=10, faint=True)
+    canvas.text(
+        left, top + height + 28, f"(storage rows of {plan.machine.storage_row} bytes)", size=10, faint=True
+    )
     return left + max(width, 6.2 * len(stored))
 
 
@@ -145,10 +153,10 @@ def _column(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> None:
         place = left + 32 + thread * _WIDE
         for row in range(low, min(high, start + shown - 1) + 1):
             inside = 0 <= row < axis.size
-            colour = lane_colour(number, 0.95 if readers[row - start] > 1 else 0.2)
+            fill = lane_colour(number, 0.95 if readers[row - start] > 1 else 0.2)
             hint = f"thread {thread} of the column reads {f'row {row}' if inside else 'padding'}"
             y = top + (row - start) * cell
-            canvas.box(place, y, _WIDE - 10, cell, colour if inside else _PADDING, hint)
+            canvas.box(place, y, _WIDE - 10, cell, fill if inside else _PADDING, hint)
     bottom = top + shown * cell + 15
     if shown <= end - start:
         canvas.text(left + 32, bottom, "...", faint=True)
@@ -164,11 +172,11 @@ def _registers(canvas: Canvas, plan: ConvPlan, left: float, top: float) -> None:
     canvas.text(left, top - 9, f"registers of a thread: {r.used} of {r.available}", bold=True)
     scale, place = _BAR / total, left
     parts = accounting(plan)
-    for (count, word), colour in zip((*parts, (total - r.used, "free")), (*_HELD, _FREE), strict=True):
+    for (count, word), fill in zip((*parts, (total - r.used, "free")), (*_HELD, _FREE), strict=True):
         if count > 0:
             wide = count * scale
             name = next((text for text in (f"{count} {word}", str(count)) if 7 * len(text) < wide), "")
-            canvas.box(place, top, wide, _BAR_HEIGHT, colour, f"{count} registers: {word}", name)
+            canvas.box(place, top, wide, _BAR_HEIGHT, fill, f"{count} registers: {word}", name)
             place += wide
     words = ", ".join(f"{count} {word}" for count, word in parts if count)
     if machine.full_registers < total:
