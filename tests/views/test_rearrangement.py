@@ -1,8 +1,8 @@
 """The drawings of a rearrangement: golden text, documents that are JSON, SVG."""
 
 import itertools
-from colorsys import rgb_to_hls
 import json
+from colorsys import rgb_to_hls
 from xml.etree import ElementTree
 
 import pytest
