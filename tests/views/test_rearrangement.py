@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from colorsys import rgb_to_hls
 from xml.etree import ElementTree
 
@@ -117,6 +118,17 @@ def test_plans_are_drawn(name):
 
 def test_the_drawing_of_a_plan(golden):
     golden("plan_tf32_direct.svg", rearrange(C, A, strategy="direct").to_svg() + "\n")
+
+
+def test_the_entries_of_many_lanes_and_words_stay_in_their_cells():
+    plan = rearrange(
+        "v_mfma_f32_32x32x8_f16:D", "v_mfma_f32_32x32x8_f16:A", machine="gfx942", strategy="direct"
+    )
+    boxes = re.findall(
+        r'<rect x="[^"]*" y="[^"]*" width="([0-9.]+)".*?/><text [^>]*>([^<]* → [^<]*)', plan.to_svg()
+    )
+    assert max(len(words) for _, words in boxes) == len("L10 w10 → w10")
+    assert all(float(wide) > 0.62 * 11 * len(words) for wide, words in boxes)  # letters of 11 pixels
 
 
 def test_neighbouring_lanes_are_told_apart():

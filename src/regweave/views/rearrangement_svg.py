@@ -7,12 +7,13 @@ its cost.
 
 from __future__ import annotations
 
-from regweave.rearrangement import Plan
+from regweave.rearrangement import Entry, Plan
 from regweave.views.canvas import Canvas, lane_colour
 from regweave.views.layout_svg import draw_layout
 
 _LEFT, _TOP, _GAP = 12, 20, 64
-_WIDTH, _HEIGHT = 76, 22
+#: A letter in a cell of the matrix, what stands beside a cell's words, and a row's height.
+_LETTER, _BESIDE, _HEIGHT = 7, 6, 22
 _MOST_LANES, _MOST_ROUNDS = 64, 64
 
 
@@ -44,21 +45,26 @@ def _draw_matrix(canvas: Canvas, plan: Plan, top: float) -> None:
     matrix = plan.chosen.matrix
     assert matrix is not None
     left = _LEFT + 52
+    words = [[entry and _entry_words(entry) for entry in row] for row in matrix.rows]
+    wide = _BESIDE + _LETTER * max(len(word or "") for row in words for word in row)
     for number in range(matrix.rounds):
-        canvas.text(left + (number + 0.5) * _WIDTH, top, f"round {number}", size=10, middle=True, faint=True)
+        canvas.text(left + (number + 0.5) * wide, top, f"round {number}", size=10, middle=True, faint=True)
     for at, (lane, row) in enumerate(zip(matrix.lanes, matrix.rows, strict=True)):
         y = top + 8 + at * _HEIGHT
         canvas.box(_LEFT, y, 46, _HEIGHT, lane_colour(lane, 0.3), f"lane {lane}", f"L{lane}")
         for number, entry in enumerate(row):
-            x = left + number * _WIDTH
+            x = left + number * wide
             if entry is None:
-                canvas.box(x, y, _WIDTH, _HEIGHT, "#f4f4f4", "takes nothing")
+                canvas.box(x, y, wide, _HEIGHT, "#f4f4f4", "takes nothing")
                 continue
             hint = (
                 f"lane {lane} takes word {entry.word} of lane {entry.peer} and keeps it as word {entry.keep}"
             )
-            canvas.box(x, y, _WIDTH, _HEIGHT, lane_colour(entry.peer, 0.2), hint,
-                       f"L{entry.peer} w{entry.word} \u2192 w{entry.keep}")  # fmt: skip
+            canvas.box(x, y, wide, _HEIGHT, lane_colour(entry.peer, 0.2), hint, _entry_words(entry))
     canvas.text(
         _LEFT, canvas.bottom + 16, "L lane that is asked, w word taken \u2192 word kept", size=10, faint=True
     )
+
+
+def _entry_words(entry: Entry) -> str:
+    return f"L{entry.peer} w{entry.word} \u2192 w{entry.keep}"
