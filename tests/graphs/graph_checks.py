@@ -26,7 +26,7 @@ from regweave.graphs import (
     replace_pieces,
 )
 from regweave.graphs.attributes import outer_reads
-from regweave.graphs.reading import OVERRIDABLE_FROM
+from regweave.graphs.reading.reading import OVERRIDABLE_FROM
 
 TOLERANCE = 2e-5
 BIG = 10**6
@@ -271,3 +271,24 @@ def _declaration(model: Model, name: str) -> onnx.ValueInfoProto:
     shape = model.symbols.get(name)
     sizes = None if shape is None else [dim if isinstance(dim, int) else None for dim in shape]
     return helper.make_tensor_value_info(name, model.types.get(name, onnx.TensorProto.FLOAT), sizes)
+
+
+def real_inputs(model, choose):
+    """Inputs of sizes that the sample models take."""
+    sizes = {
+        "DynamicDimension.0": choose.randint(1, 2),
+        "batch_size": 1,
+        "N": 1,
+        "frames": 40,
+    }
+    sizes |= {
+        "DynamicDimension.1": 32 * choose.randint(2, 4),
+        "DynamicDimension.2": 64,
+        "x[0]?": 2,
+        "x[2]?": 48,
+    }
+    sizes |= {"x[3]?": 8 * choose.randint(8, 12)}
+    return {
+        name: normal(*(sizes[dim] if isinstance(dim, str) else dim for dim in model.symbols[name]))
+        for name in model.inputs
+    }

@@ -32,7 +32,7 @@ from regweave.engine.verifying.samples import sample_inputs, sized_model
 from regweave.engine.verifying.verification import compare_outputs
 from regweave.errors import DeviceError, InputError, unknown_name
 from regweave.graphs import Model, spread, spreads
-from regweave.graphs.requests import listed
+from regweave.graphs.discovery.requests import listed
 from regweave.machines.x86 import VectorMachine
 from regweave.rearrangement import STRATEGIES, seam_strategy
 

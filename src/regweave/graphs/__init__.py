@@ -8,17 +8,26 @@
 Nothing here knows hardware or runs a model: `read_model` imports and checks, `find_candidates` answers
 which products follow one another and why others do not, `find_convolutions` those that are more than a
 product, `find_pieces` divides the rest, `replace_pieces` writes the model in which each piece is one node.
+Folders, in the order in which a model meets them:
+
+    reading      a file becomes a `Model`, with symbolic `shapes` of its tensors
+    discovery    nodes become pieces: products and convolutions with the work behind them, which
+                 `elementwise` understands and `pieces` holds as values
+    regions      pieces on images become one
+    rewriting    every piece becomes one node
+
+`attributes` reads the settings of nodes for all of them, `samples` fetches real models to try.
 """
 
-from regweave.graphs.candidates import find_candidates
-from regweave.graphs.convolutions import find_convolutions, recognise_window
-from regweave.graphs.model import Model
-from regweave.graphs.pieces import Link, Piece
-from regweave.graphs.reading import read_model
-from regweave.graphs.regions import find_regions
-from regweave.graphs.rewriting import replace_pieces
-from regweave.graphs.runs import find_pieces
-from regweave.graphs.spreading import SPREAD, Spread, spread, spreads
+from regweave.graphs.discovery.candidates import find_candidates
+from regweave.graphs.discovery.convolutions import find_convolutions, recognise_window
+from regweave.graphs.discovery.runs import find_pieces
+from regweave.graphs.pieces.pieces import Link, Piece
+from regweave.graphs.reading.model import Model
+from regweave.graphs.reading.reading import read_model
+from regweave.graphs.regions.regions import find_regions
+from regweave.graphs.rewriting.rewriting import replace_pieces
+from regweave.graphs.rewriting.spreading import SPREAD, Spread, spread, spreads
 
 __all__ = [
     "SPREAD",

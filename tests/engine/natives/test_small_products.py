@@ -14,7 +14,7 @@ from regweave.engine.building.optimiser import Workshop, block_size
 from regweave.engine.natives.natives import Natives
 from regweave.errors import DeviceError
 from regweave.graphs import find_convolutions, find_regions, read_model
-from regweave.graphs.smaller import with_small_products
+from regweave.graphs.regions.smaller import with_small_products
 from regweave.operators import EnlargedTaps
 
 pytestmark = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from regweave.engine.regions import interleaved
 from regweave.engine.verifying.truth import Truth
 from regweave.errors import DeviceError, InputError, UnsupportedError
 from regweave.graphs import find_candidates, find_convolutions, find_pieces, find_regions, read_model
-from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
+from regweave.graphs.pieces.members import JOIN, Member, Region, Spot, placed, spots
 from regweave.operators import Repeat
 
 pytestmark = pytest.mark.skipif(

@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 
 from regweave.graphs import Piece, find_convolutions, find_pieces, read_model
 from regweave.graphs.attributes import attribute
-from regweave.graphs.unary import ORT_DOMAIN
+from regweave.graphs.elementwise.unary import ORT_DOMAIN
 
 _OPSET, _IR = 17, 8
 _ACTIVATIONS = {

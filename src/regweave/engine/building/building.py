@@ -42,7 +42,7 @@ from regweave.engine.natives.moving import only_moves
 from regweave.engine.natives.native import PLACES, Native
 from regweave.engine.natives.natives import Natives
 from regweave.graphs import Model, Piece, replace_pieces
-from regweave.graphs.external import is_external, mapped
+from regweave.graphs.reading.external import is_external, mapped
 from regweave.kernels.common.arguments import arguments_type
 
 BLOCKED = "Blocked"

@@ -27,7 +27,7 @@ from regweave.devices.onnxruntime import (
     Step,
     prepared_for,
 )
-from regweave.graphs.lifetimes import packed
+from regweave.graphs.pieces.lifetimes import packed
 
 Shape = tuple[int, ...]
 

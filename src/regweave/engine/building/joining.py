@@ -18,7 +18,7 @@ import onnx
 from regweave.devices.onnxruntime import DOMAIN, MOST_IMAGES, RANK, NativeOperator, SizedOperator
 from regweave.engine.building.joined import Part, joined_operator
 from regweave.graphs.attributes import outer_reads
-from regweave.graphs.order import known_names, running_order
+from regweave.graphs.reading.order import known_names, running_order
 
 JOINED = "Joined"
 """What the op types of joined operators begin with; their number follows."""

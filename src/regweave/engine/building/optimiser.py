@@ -23,7 +23,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from regweave.devices.onnxruntime import NativeOperator, NativeSession, SizedOperator
-from regweave.graphs.external import all_tensors
+from regweave.graphs.reading.external import all_tensors
 
 NCHWC = "com.microsoft.nchwc"
 

@@ -41,8 +41,8 @@ from regweave.engine.natives.pairing import pair_operator
 from regweave.errors import InputError, ModelError, UnsupportedError
 from regweave.graphs import Model, Piece, find_pieces, read_model
 from regweave.graphs.attributes import attribute
-from regweave.graphs.reshapes import reshaped
-from regweave.graphs.unary import ORT_DOMAIN
+from regweave.graphs.elementwise.unary import ORT_DOMAIN
+from regweave.graphs.shapes.reshapes import reshaped
 from regweave.kernels.tensors.moves import AXES
 
 Dims = tuple[Any, ...]

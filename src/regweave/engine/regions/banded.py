@@ -1,4 +1,4 @@
-"""A region prepared band by band (see graphs/bands.py): the same kernels, each on some rows of its images.
+"""A region prepared band by band (see graphs/regions/bands.py): the same kernels, on some rows of its images.
 
 Every step is a whole small convolution to its kernel: rows [first, last) with padding only where the image
 really ends, in planes that are as far apart as the windows want it. Bands depend on shapes alone, never on
@@ -14,7 +14,8 @@ from regweave.engine.regions.interleaved import Part
 from regweave.engine.regions.plan import Plan
 from regweave.engine.regions.preparing import Shape, piece_step, planes_step, room_of
 from regweave.graphs import Piece
-from regweave.graphs.bands import (
+from regweave.graphs.pieces.members import JOIN, Spot, placed
+from regweave.graphs.regions.bands import (
     Band,
     Bands,
     Slide,
@@ -25,7 +26,6 @@ from regweave.graphs.bands import (
     total_bytes,
     vertical,
 )
-from regweave.graphs.members import JOIN, Spot, placed
 from regweave.operators import EnlargedTaps, Largest, PlaneWork, Repeat
 
 BAND_BYTES = 7 << 19

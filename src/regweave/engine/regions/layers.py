@@ -8,7 +8,7 @@ from regweave.cascades.native import NativeChain, NativeRun
 from regweave.convolution import Conv2d
 from regweave.engine.regions.preparing import convolution_layer
 from regweave.graphs import Piece
-from regweave.graphs.members import Region
+from regweave.graphs.pieces.members import Region
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.planes.loops import PlaneArguments
 from regweave.kernels.sweeps import RunStructure

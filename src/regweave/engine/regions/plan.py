@@ -17,8 +17,8 @@ from regweave.engine.regions.interleaved import Part, convolutions, strides_of
 from regweave.engine.regions.layers import Layers
 from regweave.engine.regions.preparing import Shape, piece_step, planes_step, room_of
 from regweave.graphs import Piece
-from regweave.graphs.bands import is_convolution
-from regweave.graphs.members import JOIN, Member, Region, Spot, placed, spots
+from regweave.graphs.pieces.members import JOIN, Member, Region, Spot, placed, spots
+from regweave.graphs.regions.bands import is_convolution
 from regweave.operators import PlaneWork, Repeat
 
 

@@ -18,7 +18,7 @@ from regweave.engine.regions.plan import Plan
 from regweave.engine.regions.preparing import Shape, convolution_layer, room_of
 from regweave.errors import UnsupportedError
 from regweave.graphs import Piece
-from regweave.graphs.smaller import with_small_products
+from regweave.graphs.regions.smaller import with_small_products
 from regweave.kernels.convolution import ConvArguments
 from regweave.kernels.planes.kernel import can_run
 from regweave.machines.x86 import VectorMachine

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from regweave.graphs import Piece
-from regweave.graphs.bands import is_convolution, rows_read, vertical
-from regweave.graphs.members import JOIN, Member, Region
+from regweave.graphs.pieces.members import JOIN, Member, Region
+from regweave.graphs.regions.bands import is_convolution, rows_read, vertical
 from regweave.operators import Largest, PixelShuffle, Repeat
 
 

@@ -29,7 +29,7 @@ from regweave.engine.report import Accuracy
 from regweave.engine.verifying.truth import Truth
 from regweave.errors import VerificationError
 from regweave.graphs import Model, Piece
-from regweave.graphs.regions import alone
+from regweave.graphs.regions.regions import alone
 from regweave.operators.blocks import from_blocks, to_blocks
 
 POSITIONS = 2048

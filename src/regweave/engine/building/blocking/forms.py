@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import numpy_helper
 
-from regweave.graphs.enlarging import repetition
+from regweave.graphs.regions.enlarging import repetition
 
 NCHWC = "com.microsoft.nchwc"
 _MICROSOFT = "com.microsoft"
