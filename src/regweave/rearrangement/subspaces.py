@@ -33,7 +33,13 @@ class Span:
         return len(self._by_top)
 
     def __contains__(self, vector: int) -> bool:
-        return self.reduce(vector) == 0
+        known = self._by_top
+        while vector:
+            row = known.get(vector.bit_length())
+            if row is None:
+                return False
+            vector ^= row
+        return True
 
     def reduce(self, vector: int) -> int:
         """What is left of a vector modulo this subspace, zero if it lies inside."""
@@ -44,10 +50,15 @@ class Span:
 
     def add(self, vector: int) -> bool:
         """Add a vector; whether it was new."""
-        rest = self.reduce(vector)
-        if rest:
-            self._by_top[rest.bit_length()] = rest
-        return rest != 0
+        known = self._by_top
+        while vector:
+            top = vector.bit_length()
+            row = known.get(top)
+            if row is None:
+                known[top] = vector
+                return True
+            vector ^= row
+        return False
 
 
 def extend(known: Iterable[int], vectors: Iterable[int]) -> list[int]:
@@ -121,6 +132,16 @@ def coordinates(basis: Sequence[int]) -> list[int]:
             vector, mask = vector ^ held[0], mask ^ held[1]
         found.append(mask)
     return found
+
+
+def combined(values: Sequence[int], mask: int) -> int:
+    """The xor of the values whose bits are set in a mask."""
+    total = 0
+    while mask:
+        low = mask & -mask
+        total ^= values[low.bit_length() - 1]
+        mask ^= low
+    return total
 
 
 def spanned(values: Sequence[int]) -> NDArray[np.int64]:

@@ -28,8 +28,7 @@ import numpy as np
 
 from regweave.rearrangement.networks.network import ANY, Network, Node
 from regweave.rearrangement.networks.search import find_network
-from regweave.rearrangement.steps.bit_steps import combined
-from regweave.rearrangement.subspaces import coordinates, extend, reduced, spanned
+from regweave.rearrangement.subspaces import combined, coordinates, extend, reduced, spanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

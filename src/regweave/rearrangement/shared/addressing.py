@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_LOOKUP, _LONG_LOOKUP, _LANES = 3, 16, 64
+_LOOKUP, _LONG_LOOKUP = 3, 16
+#: Lanes up to which look-ups take few instructions.
+MOST_LANES = 64
 _ROW = 128  # bytes that all banks hold side by side
 
 
@@ -68,8 +70,8 @@ class ThreadValue:
     def operations(self) -> int:
         """Instructions that it takes, a guess for a bare table: those of several warps take more."""
         if self.pieces is None:
-            return _LOOKUP if self.table.size <= _LANES else _LONG_LOOKUP
-        return sum(piece.operations for piece in self.pieces) + max(len(self.pieces) - 1, 0)
+            return _LOOKUP if self.table.size <= MOST_LANES else _LONG_LOOKUP
+        return _operations(self.pieces)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def addresses_within(
     Tables that differ by a constant have one number in `alike`, if it is given.
     """
     given = np.asarray(tables, dtype=np.int32)
-    if given.shape[1] <= _LANES:  # look-ups take few instructions
+    if given.shape[1] <= MOST_LANES:
         return _one_by_one(given, alike, most)
     turned = _turned(given, alike)
     if most is not None and turned.operations > most:
@@ -262,6 +264,19 @@ def _value(table: NDArray[np.int32], linear: _Linear) -> ThreadValue:
     if linear.flips:
         made.append(ThreadValue(table, _shifts(linear.ones), "xor"))
     return min(made, key=lambda value: value.operations, default=ThreadValue(table, None, ""))
+
+
+def linear_operations(ones: Sequence[int], *, adds: bool, flips: bool) -> int:
+    """Instructions of the value to which each bit of the thread's number adds or flips these bits."""
+    ways = [_fields(ones)] if adds else []
+    if flips:
+        ways.append(_shifts(ones))
+    return min(map(_operations, ways))
+
+
+def _operations(pieces: Sequence[Piece]) -> int:
+    """Instructions that the pieces take, and that join them."""
+    return sum(piece.operations for piece in pieces) + max(len(pieces) - 1, 0)
 
 
 def _fields(weights: Sequence[int]) -> tuple[Piece, ...]:

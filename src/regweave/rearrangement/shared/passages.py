@@ -10,28 +10,28 @@ with least memory among equals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, find_accesses
 from regweave.rearrangement.shared.addressing import Addresses, addresses_within
+from regweave.rearrangement.shared.estimates import Estimate, Moved, conversions, estimate, part_work
 from regweave.rearrangement.shared.matrix_rows import RowSide, as_rows, has_matrices
-from regweave.rearrangement.shared.swizzles import arrange
-from regweave.rearrangement.tuples import row_moves
+from regweave.rearrangement.shared.swizzles import arrange, vectors_of
 from regweave.rearrangement.turning import Turned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORD = 32
-# layers of nodes that choose among so many words
-_DEPTHS = np.array([max(count - 1, 0).bit_length() for count in range(WORD + 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +94,13 @@ class Passage:
         sides, unit = [(self.loads, tuples[1])], relation.destination.element_type.bits
         if relation.packing is None:
             sides.append((self.stores, tuples[0]))
-        else:  # two elements of a word are converted at once
-            words = len(self.stores.items) * max(self.stores.bits // WORD, 1)
-            count += words * -(-min(self.stores.bits, WORD) // (2 * unit))
+        else:
+            count += conversions(len(self.stores.items), self.stores.bits, unit)
         for side, size in sides:
             if most is not None and count > most:
                 return None
-            count += _part_work(side, unit, size)
+            if side.rows is None:
+                count += part_work(np.array(side.items), side.bits, unit, size)
         # what takes longest to find comes last
         if most is not None and count > most:
             return None
@@ -140,21 +140,38 @@ class Choice:
         """Whether so many accesses, with one instruction for an address, are more than the best one takes."""
         return self.best is not None and accesses + 1 >= self._score[0]
 
-    def offer_all(self, passages: Sequence[Passage]) -> None:
-        """The best of these, the first of equal ones; those of few accesses rule out others soonest."""
-        first = self._offered
-
-        def accesses(number: int) -> int:
-            return len(passages[number].stores.items) + len(passages[number].loads.items)
-
-        for number in sorted(range(len(passages)), key=accesses):
-            self._offered = first + number
-            self.offer(passages[number])
-        self._offered = first + len(passages)
+    @cached_property
+    def scope(self) -> str:
+        """That of the barriers."""
+        return barrier_scope(self.relation, self.machine)
 
     def offer(self, passage: Passage) -> None:
         """Take this one if it is better than those before it."""
-        number, self._offered = self._offered, self._offered + 1
+        self.offer_all([passage])
+
+    def offer_all(self, passages: Sequence[Passage]) -> None:
+        """The best of these, the first of equal ones; those of few accesses rule out others soonest."""
+        accesses = [Estimate(len(each.stores.items) + len(each.loads.items), 0) for each in passages]
+        self.offer_estimated(accesses, passages.__getitem__)
+
+    def offer_estimated(
+        self, estimates: Sequence[Estimate], passage: Callable[[int], Passage | None]
+    ) -> None:
+        """The best of those that `passage` makes, the first of equal ones, or that before them.
+
+        It is asked for none that its estimate rules out.
+        """
+        first = self._offered
+        self._offered += len(estimates)
+        for number in sorted(range(len(estimates)), key=estimates.__getitem__):
+            if self.best is not None and (*estimates[number], first + number) >= self._score:
+                return
+            made = passage(number)
+            if made is not None:
+                self._take(made, first + number)
+
+    def _take(self, passage: Passage, number: int) -> None:
+        """Take it if it is the best, and the first of equal ones by its number."""
         if self.copies > 1 and passage.bytes * self.copies > self.machine.shared_bytes:
             return
         most = None if self.best is None else self._score[0]
@@ -190,24 +207,35 @@ def linear_passage(
 def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *, grouped: bool) -> None:
     """Offer the passages of linear layouts, where one side may be rows of matrices."""
     relation, machine = choice.relation, choice.machine
-    unit = relation.destination.element_type.bits
+    unit, packed = relation.destination.element_type.bits, relation.packing is not None
     source = relation.source if stored is None else stored.layout
     destination = relation.destination if taken is None else taken.layout
+    sent, held = vectors_of(source), vectors_of(destination)
+    if sent is None or held is None:
+        return
     rows = "store" if stored else "load" if taken else None
-    wanted, scope = stored_items(source.table), barrier_scope(relation, machine)
-    for way in arrange(
-        source, destination, machine, packed=relation.packing is not None, grouped=grouped, rows=rows,
-        copies=choice.copies, hopeless=lambda store, load: choice.hopeless(
+    wanted = stored_items(source)
+    ways = list(arrange(
+        sent, held, unit, machine, packed=packed, grouped=grouped, rows=rows, copies=choice.copies,
+        hopeless=lambda store, load: choice.hopeless(
             len(wanted) * unit // store + destination.items * unit // load
         ),
-    ):  # fmt: skip
-        sides = []
+    ))  # fmt: skip
+    tuples = None if stored or packed else choice.tuples[0], None if taken else choice.tuples[1]
+    moved = Moved(*sent, wanted, tuples[0]), Moved(*held, None, tuples[1])
+    threads = -(-relation.lanes // machine.lanes) * machine.lanes
+
+    def passage(number: int) -> Passage | None:
+        way, found = ways[number], list[Accesses | None]()
         for layout, bits, items in ((source, way.store_bits, wanted), (destination, way.load_bits, None)):
             addresses = over_threads(way.addresses[layout.table], machine)
-            sides.append(find_accesses(addresses, bits, unit, items, way.steps[layout.table[0]]))
-        if sides[0] is not None and sides[1] is not None and _in_order(sides, (stored, taken)):
-            stores, loads = replace(sides[0], rows=stored), replace(sides[1], rows=taken)
-            choice.offer(make_passage(relation, way.kind, stores, loads, scope, int(way.steps.max()) + 1))
+            found.append(find_accesses(addresses, bits, unit, items, way.steps[layout.table[0]]))
+        if found[0] is None or found[1] is None or not _in_order(found, (stored, taken)):
+            return None
+        stores, loads = replace(found[0], rows=stored), replace(found[1], rows=taken)
+        return make_passage(relation, way.kind, stores, loads, choice.scope, int(way.steps.max()) + 1)
+
+    choice.offer_estimated([estimate(way, *moved, unit, threads, packed=packed) for way in ways], passage)
 
 
 def _in_order(sides: Sequence[Accesses | None], rows: Sequence[RowSide | None]) -> bool:
@@ -245,13 +273,13 @@ def barrier_scope(relation: Relation, machine: WarpMachine) -> str:
     return "warp" if bool((first == last).all()) else "block"
 
 
-def stored_items(table: NDArray[np.int64]) -> list[int]:
+def stored_items(layout: Layout) -> list[int]:
     """The items that together hold everything, each adding something."""
-    if int(np.bincount(table.ravel()).max()) == 1:
-        return list(range(table.shape[1]))
+    if layout.bijective:
+        return list(range(layout.items))
     seen: set[int] = set()
     kept = []
-    for item, column in enumerate(table.T.tolist()):
+    for item, column in enumerate(layout.table.T.tolist()):
         if not seen.issuperset(column):
             kept.append(item)
             seen.update(column)
@@ -271,25 +299,3 @@ def _straight_words(side: Accesses, unit: int) -> NDArray[np.bool_]:
     return (words == words[..., :1] + np.arange(words.shape[2])).all(axis=2) & (
         words[..., 0] % (WORD // unit) == 0
     )
-
-
-def _part_work(side: Accesses, unit: int, size: int) -> int:
-    """About how many instructions put the words of accesses together from registers, or take them apart.
-
-    Whole registers are copied where those in tuples of `size` do not stand as the access has them.
-    """
-    per_word = WORD // unit
-    together = side.bits // unit
-    if side.rows is not None or not side.items or (per_word == 1 and (size == 1 or together == 1)):
-        return 0  # whole registers, as they stand
-    # [accesses, words, parts of a word]
-    words = np.array(side.items).reshape(len(side.items), -1, min(per_word, together))
-    registers, places = np.divmod(words, per_word)
-    straight = (places == np.arange(words.shape[2])).all(axis=2)
-    ordered = np.sort(registers, axis=2)
-    different = 1 + np.count_nonzero(ordered[:, :, 1:] != ordered[:, :, :-1], axis=2)
-    work = int(np.where(different > 1, _DEPTHS[different], ~straight).sum())
-    if size > 1 and words.shape[1] > 1:
-        whole = np.where(straight & (different == 1), registers[:, :, 0], -1).tolist()
-        work += sum(row_moves([None if at < 0 else at for at in row], size) for row in whole)
-    return work

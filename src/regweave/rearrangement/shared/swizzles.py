@@ -21,14 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.shared.matrix_rows import ROW_BITS
-from regweave.rearrangement.subspaces import Span, common, coordinates, extend, spanned
+from regweave.rearrangement.subspaces import Span, combined, common, coordinates, extend, spanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,24 +37,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
-    """The bit address of every element and the step in which it is there.
+    """The bit address of every element and the step in which it is there, by what elements are made of.
 
-    `store_bits` and `load_bits` are the widths of accesses, and `kind` says how the addresses came about.
+    An element is the xor of some of `directions`; its address is the sum of their `weights`, and those beyond
+    them say its step. `store_bits` and `load_bits` are the widths of accesses, and `kind` says how the
+    addresses came about.
     """
 
     kind: str
-    addresses: NDArray[np.int64]
-    steps: NDArray[np.int64]
+    directions: tuple[int, ...]
+    weights: tuple[int, ...]
     store_bits: int
     load_bits: int
 
+    @cached_property
+    def units(self) -> list[int]:
+        """For each bit of an element's number the directions that it is made of, as a mask."""
+        return coordinates(self.directions)
 
-@dataclass(frozen=True)
-class Side:
-    """What each bit of the lane and of the item number adds to the element number.
+    @cached_property
+    def _masks(self) -> NDArray[np.int64]:
+        return spanned(self.units)
 
-    Items that only repeat what other items or lanes hold are left out of a source's `items`.
-    """
+    @cached_property
+    def addresses(self) -> NDArray[np.int64]:
+        """The bit address of every element."""
+        return addresses_of(self._masks, self.weights)
+
+    @cached_property
+    def steps(self) -> NDArray[np.int64]:
+        """The step of every element."""
+        return self._masks >> len(self.weights)
+
+
+def addresses_of(masks: NDArray[np.int64], weights: Sequence[int]) -> NDArray[np.int64]:
+    """The sum of the weights in each mask."""
+    return (masks[:, None] >> np.arange(len(weights)) & 1) @ np.array(weights, dtype=np.int64)
+
+
+class Side(NamedTuple):
+    """What each bit of the lane and of the item number adds to the element number."""
 
     lanes: tuple[int, ...]
     items: tuple[int, ...]
@@ -67,24 +90,21 @@ class _Vectors:
     load: tuple[int, ...]
 
 
-def linear_sides(source: Layout, destination: Layout) -> tuple[Side, Side] | None:
-    """Both sides as vectors, or None where a layout is not linear over bits."""
-    sides = []
-    for layout in (source, destination):
-        if layout.basis is None:
-            return None
-        lanes, items = (
-            tuple(row * layout.shape[1] + column for row, column in pairs)
-            for pairs in (layout.basis.lane, layout.basis.item)
-        )
-        sides.append(Side(lanes, items))
-    lanes = sides[0].lanes
-    return Side(lanes, tuple(extend(lanes, sides[0].items))), sides[1]
+def vectors_of(layout: Layout) -> Side | None:
+    """The vectors of a layout, or None where it is not linear over bits."""
+    if layout.basis is None:
+        return None
+    lanes, items = (
+        tuple([row * layout.shape[1] + column for row, column in pairs])
+        for pairs in (layout.basis.lane, layout.basis.item)
+    )
+    return Side(lanes, items)
 
 
 def arrange(
-    source: Layout,
-    destination: Layout,
+    source: Side,
+    destination: Side,
+    unit: int,
     machine: WarpMachine,
     *,
     packed: bool = False,
@@ -93,17 +113,15 @@ def arrange(
     copies: int = 1,
     hopeless: Callable[[int, int], bool] = lambda store, load: False,
 ) -> Iterator[Arrangement]:
-    """Arrangements to choose from, wide accesses first; none where the layouts are not linear over bits.
+    """Arrangements of elements of `unit` bits to choose from, wide accesses first.
 
     `packed`: which of the source's items share a register is free. `grouped`: in as many steps as keep all
     lanes busy, none if one step is all there is. `rows`: the side, `load` or `store`, whose first items are
     rows of 16 bytes as they are. There must be room for `copies`. Accesses of so many bits, to store and to
     load, are left out if `hopeless`.
     """
-    sides = linear_sides(source, destination)
-    if sides is None:
-        return
-    unit = destination.element_type.bits
+    # items that only repeat what others or lanes hold are not stored
+    sides = Side(source.lanes, tuple(extend(source.lanes, source.items))), destination
     widths = machine.shared_access_bits
     ways = _row_vectors(*sides, unit, widths, rows) if rows else _vectors(*sides, unit, widths, packed=packed)
     for vectors in ways:
@@ -114,21 +132,15 @@ def arrange(
         spans = []
         for access, side, vector in zip(("store", "load"), sides, (vectors.store, vectors.load), strict=True):
             phase = machine.shared_phase(access, max(32, unit << len(vector)) // 8)
-            spans.append(tuple(extend((), [*vector, *(_lane(side, lane) for lane in phase)])))
+            inside = (1 << len(side.lanes)) - 1  # there may be fewer lanes than in a warp
+            together = [combined(side.lanes, lane & inside) for lane in phase]
+            spans.append(tuple(extend((), [*vector, *together])))
         # parts of words each in a word of its own, where lanes would get into one another's way in one
         apart = 32 // (unit << len(vectors.load)) if vectors.store == vectors.load else 1
         for cell in dict.fromkeys((1, max(apart, 1))):
             banks, room = machine.shared_banks * 32, machine.shared_bytes * 8 // copies
             frame = _Frame(*sides, vectors, steps, unit, cell, banks, room, *spans)
             yield from frame.arrangements()
-
-
-def _lane(side: Side, lane: int) -> int:
-    """What the number of a lane adds."""
-    total = 0
-    for bit, vector in enumerate(side.lanes):
-        total ^= vector if lane >> bit & 1 else 0
-    return total
 
 
 def _fit(vector: Sequence[int], unit: int, widths: Sequence[int]) -> tuple[int, ...]:
@@ -268,10 +280,5 @@ class _Frame:
         return self._made("padded", basis, weights) if extent <= self.room else None
 
     def _made(self, kind: str, basis: list[int], weights: list[int]) -> Arrangement:
-        directions = [*basis, *self.steps]
-        masks = spanned(coordinates(directions))
-        addresses = np.zeros_like(masks)
-        for bit, weight in enumerate(weights):
-            addresses += (masks >> bit & 1) * weight
         store, load = (self.unit << len(vector) for vector in (self.vectors.store, self.vectors.load))
-        return Arrangement(kind, addresses, masks >> len(basis), store, load)
+        return Arrangement(kind, (*basis, *self.steps), tuple(weights), store, load)

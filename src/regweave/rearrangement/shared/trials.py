@@ -26,7 +26,6 @@ from regweave.rearrangement.shared.passages import (
     WORD,
     Choice,
     Passage,
-    barrier_scope,
     make_passage,
     over_threads,
 )
@@ -50,7 +49,7 @@ def trial_passage(
     known: Passage | None = None,
 ) -> Passage | None:
     """The best of the first passages without bank conflicts, and of one that is `known`; None without any."""
-    choice, found, scope = Choice(relation, machine, tuples), 0, barrier_scope(relation, machine)
+    choice, found = Choice(relation, machine, tuples), 0
     passages = [] if known is None else [known]
     for kind, number, stored, loaded in _trials(relation, machine):
         if not _promising(stored, relation.source.items, relation, machine, "store"):
@@ -60,7 +59,7 @@ def trial_passage(
         stores = _widest(stored(_ALL), relation, machine, "store")
         loads = None if stores is None else _widest(loaded(_ALL), relation, machine, "load")
         if stores is not None and loads is not None:
-            passages.append(make_passage(relation, kind, stores, loads, scope))
+            passages.append(make_passage(relation, kind, stores, loads, choice.scope))
             found += number
         if found >= _ENOUGH:
             break

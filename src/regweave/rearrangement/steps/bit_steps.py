@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from regweave.rearrangement.subspaces import combined
+
 Kind = Literal["swap", "choose", "shift", "gather", "permute", "lanes", "transpose", "rename"]
 
 
@@ -59,16 +61,6 @@ class BitStep:
         """The columns after the step."""
         old = columns.all
         return columns.with_all([combined(old, image) for image in self.images])
-
-
-def combined(columns: tuple[int, ...], mask: int) -> int:
-    """The sum of the columns of a mask."""
-    total = 0
-    while mask:
-        low = mask & -mask
-        total ^= columns[low.bit_length() - 1]
-        mask ^= low
-    return total
 
 
 @lru_cache(maxsize=4096)

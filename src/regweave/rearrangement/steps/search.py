@@ -27,11 +27,10 @@ from regweave.rearrangement.steps.bit_steps import (
     BitStep,
     Columns,
     add_bits,
-    combined,
     exchange_bits,
     transposition,
 )
-from regweave.rearrangement.subspaces import Span, coordinates, reduced
+from regweave.rearrangement.subspaces import Span, combined, coordinates, reduced
 
 _MOST_VISITS = 200
 # lane bits whose exchange with a register bit is an instruction, on machines that have it
@@ -159,7 +158,7 @@ class _Search:
         """The renaming that makes the register columns those of the goal."""
         inverse = coordinates(columns.all)
         images = [1 << bit for bit in range(self.first_register)]
-        images += [combined(tuple(inverse), column) for column in self.goal.registers]
+        images += [combined(inverse, column) for column in self.goal.registers]
         step = BitStep("rename", tuple(images))
         return (step,) if any(image != 1 << bit for bit, image in enumerate(images)) else ()
 

@@ -34,9 +34,9 @@ from regweave.rearrangement.expressions.synthesis import synthesise
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.steps.bit_maps import BitMap, find_bit_map
-from regweave.rearrangement.steps.bit_steps import BitStep, Columns, combined
+from regweave.rearrangement.steps.bit_steps import BitStep, Columns
 from regweave.rearrangement.steps.search import Walk, find_walk
-from regweave.rearrangement.subspaces import coordinates
+from regweave.rearrangement.subspaces import combined, coordinates
 from regweave.rearrangement.tuples import tuple_moves
 
 _FUSED = {"movmatrix", "permlane16_swap", "permlane32_swap"}
@@ -140,7 +140,7 @@ def _lower(request: Request, relation: Relation, goal: BitMap, walk: Walk, fused
     start = end = walk.start
     for step in walk.steps:
         end = step.applied(end)
-    offset = combined(tuple(coordinates(end.all)), goal.constant)
+    offset = combined(coordinates(end.all), goal.constant)
     first_register = len(end.lanes) + len(end.parts)
     if offset & ((1 << first_register) - 1):
         return None
