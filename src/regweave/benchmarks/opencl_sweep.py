@@ -50,7 +50,7 @@ def sweep_tiles(
 
 def every_plan(own: ConvPlan) -> list[ConvPlan]:
     """All forms and tiles for the convolution and the machine of `own`."""
-    from regweave.convolution.plans.planner import candidates
+    from regweave.convolution.plans.tiles import candidates
 
     return list(candidates(own.convolution, own.dtype, own.machine))
 

@@ -12,7 +12,7 @@ from regweave.convolution.lanes import running
 from regweave.convolution.lanes.emitting import group_size
 from regweave.convolution.lanes.running import machine_of
 from regweave.convolution.plans import plan as plan_module
-from regweave.convolution.plans.planner import candidates
+from regweave.convolution.plans.tiles import candidates
 from regweave.devices.opencl import Runtime, open_runtime
 from regweave.errors import RegweaveError
 from regweave.machines.compute import find_compute_machine

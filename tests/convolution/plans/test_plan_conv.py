@@ -16,7 +16,7 @@ from regweave import InputError, UnsupportedError
 from regweave.cli import main
 from regweave.convolution import ConvPlan, plan_conv
 from regweave.convolution.parts import even_parts, part_sizes
-from regweave.convolution.plans.planner import candidates
+from regweave.convolution.plans.tiles import candidates
 from regweave.machines.compute import (
     MACHINES,
     ComputeMachine,
