@@ -63,6 +63,21 @@ def test_results_are_those_of_float64(isa, image, weights, stride, padding):
     assert np.array_equal(y, again)
 
 
+@pytest.mark.parametrize(("columns", "together"), [(1, 1), (2, 2), (3, 3), (5, 5), (7, 7), (8, 1)])
+def test_few_registers_have_the_taps_of_a_kernel_row_written_out(columns, together):
+    """Pieces of sums are whole kernel rows, also of 5 and 7 columns, which do not divide 48."""
+    image, weights = (1, 40, 9, 70), (6, 40, 3, columns)
+    c = convolution_of(image, weights)
+    tile = choose(c, AVX2).tile
+    assert tile.apart
+    assert tile.taps_together == together
+    assert choose(c, AVX512).tile.taps_together == 1
+    if supports(AVX2):
+        x, w = (RANDOM.standard_normal(shape, dtype=np.float32) for shape in (image, weights))
+        bound = c.reference(np.abs(x), np.abs(w)).max() * 3e-6
+        assert np.abs(Conv2d(w, isa="avx2")(x) - c.reference(x, w)).max() <= bound
+
+
 @pytest.mark.skipif(not supports(AVX2), reason="needs AVX2")
 @pytest.mark.parametrize(
     ("image", "weights", "stride", "folded"),

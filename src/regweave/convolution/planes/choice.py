@@ -50,6 +50,8 @@ from regweave.operators import Convolution, Elementwise
 #: Filters of which all of a transform's products find room, at most, for these to be taken one after the
 #: other from FEW_TAPS on; kernel columns of all channels from which on that pays else.
 _FEW_TOGETHER, _MANY_TAPS = 4, 144
+#: Kernel columns that are written out, at most.
+_MOST_TOGETHER = 7
 
 
 def choose(
@@ -175,6 +177,7 @@ def _transformed(
         halves=_halves(c, machine, strip),
         transform=t,
         apart=apart,
+        taps_together=c.horizontal.kernel if apart and few and c.horizontal.kernel <= _MOST_TOGETHER else 1,
         in_place=in_place,
         in_place_step=c.horizontal.stride,
         image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,

@@ -46,11 +46,12 @@ def in_pieces(w: Workspace, sums: Iterable[Variable], loop: Callable[[], None]) 
     b.label(complete)
 
 
-def next_piece(w: Workspace) -> None:
-    """Register `steps`: the taps of the next piece, of slot `taps_left`."""
+def next_piece(w: Workspace, together: int = 1) -> None:
+    """Register `steps`: the taps of the next piece, of slot `taps_left`; a multiple of `together`, as those
+    are."""
     b, r, left = w.b, w.r, w.b.general("taps_left")
     b.emit("mov", left, w.slot("taps_left"))
-    b.emit("mov", r.steps, PIECE)
+    b.emit("mov", r.steps, PIECE - PIECE % together)
     b.emit("min", r.steps, left)
     b.emit("sub", left, r.steps)
     b.emit("mov", w.slot("taps_left"), left)

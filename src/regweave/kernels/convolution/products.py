@@ -126,27 +126,31 @@ class Products:
         b.emit("mov", w.slot("taps_left"), taps)
         b.emit("mov", w.slot("pieces_done"), 0)
         b.label(piece)
-        next_piece(w)
+        next_piece(w, tile.taps_together)
         acc = flat._start(w)
         flat._taps(w, acc)
         keep_product(w, list(acc.values()), again, piece)
         store_apart(w, tile, memory, (self.outputs, self.vectors), self.edge)
 
     def _taps(self, w: Workspace, acc: Results) -> None:
-        """The next `steps` taps."""
-        b, r = w.b, w.r
+        """The next `steps` taps, several in a step of the loop."""
+        b, r, together = w.b, w.r, self.tile.taps_together
         top = b.fresh_label("tap")
         b.emit("align", 32)
         b.label(top)
-        self._tap(w, acc)
+        for number in range(together):
+            self._tap(w, acc, number)
+        step = 4 * self.outputs * self.tile.kernel_rows
         if (self.tile.transform is not None or self.tile.apart) and self.tile.result_pieces:
             # a small map has few products for each weight: these are asked for in time
-            step = 4 * self.outputs * self.tile.kernel_rows
-            for line in range(0, step, 64):
+            for line in range(0, step * together, 64):
                 b.emit("prefetch", b.at(r.walk, _TAPS_AHEAD * step + line))
-        b.emit("add", r.far, 8)
-        b.emit("add", r.walk, 4 * self.outputs * self.tile.kernel_rows)
-        b.emit("dec", r.steps)
+        b.emit("add", r.far, 8 * together)
+        b.emit("add", r.walk, step * together)
+        if together > 1:
+            b.emit("sub", r.steps, together)
+        else:
+            b.emit("dec", r.steps)
         b.emit("jump_nonzero", top)
 
     def _start(self, w: Workspace) -> Results:
@@ -162,10 +166,11 @@ class Products:
                         b.emit("zero", acc[o, row, v])
         return acc
 
-    def _tap(self, w: Workspace, acc: Results) -> None:
+    def _tap(self, w: Workspace, acc: Results, number: int) -> None:
+        """Tap `number` of those that are written out."""
         b, r, tile = w.b, w.r, self.tile
-        at = r.ahead
-        b.emit("mov", at, b.at(r.far))
+        at, first = r.ahead, number * tile.kernel_rows
+        b.emit("mov", at, b.at(r.far, 8 * number))
         b.emit("add", at, r.source)
         load = self._loader(w)
         room = len(b.machine.register_class("vector").registers) - len(acc) - 1
@@ -173,9 +178,9 @@ class Products:
         images = len(tile.image_rows) * self.vectors
         weights = self.outputs * tile.kernel_rows
         if images <= min(weights, room) or weights > room >= images:
-            self._hold_images(w, acc, load)
+            self._hold_images(w, acc, load, first)
         else:
-            self._hold_weights(w, acc, load, room)
+            self._hold_weights(w, acc, load, room, first)
 
     def _loader(self, w: Workspace) -> Callable[[int, Memory], Variable]:
         """What loads image vector v from an address: through its mask at an edge."""
@@ -226,19 +231,21 @@ class Products:
 
         return row
 
-    def _hold_images(self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable]) -> None:
+    def _hold_images(
+        self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], first: int
+    ) -> None:
         tile, row = self.tile, self._rows(w)
         images = {(q, v): load(v, row(q)) for q in tile.image_rows for v in range(self.vectors)}
         for k in range(tile.kernel_rows):
             for o in range(self.outputs):
                 once = len(tile.rows_of(k)) * self.vectors == 1 and not self.half
-                weight = self._weight_at(w, k, o) if once else self._weight(w, k, o)
+                weight = self._weight_at(w, first + k, o) if once else self._weight(w, first + k, o)
                 for i in tile.rows_of(k):
                     for v in range(self.vectors):
                         self._multiply(w, v, acc[o, i, v], images[tile.row_of(i, k), v], weight)
 
     def _hold_weights(
-        self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], room: int
+        self, w: Workspace, acc: Results, load: Callable[[int, Memory], Variable], room: int, first: int
     ) -> None:
         """Weights in registers from the first image row that meets them to the last; where these do not find
         room they are read by each product."""
@@ -258,7 +265,8 @@ class Products:
             place = row(q)
             for k, o in product((k for k, _ in met[q]), range(self.outputs)):
                 if (k, o) not in weights:
-                    weights[k, o] = self._weight(w, k, o) if held else self._weight_at(w, k, o)
+                    weight = self._weight if held else self._weight_at
+                    weights[k, o] = weight(w, first + k, o)
             for v in range(self.vectors):
                 image = load(v, place)
                 for k, i in met[q]:

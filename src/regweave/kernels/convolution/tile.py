@@ -41,7 +41,8 @@ class ConvTile:
     rows of results at a time (see paired). `stream`: results pass the caches; `lagging`: and are stored some
     blocks late (see lagging). `halves`: there are blocks whose last vector is at most half full, and
     instructions for half vectors. `dense`: results of a row lie side by side. `epilogue` follows the bias.
-    `apart`: the products of a transform are taken one after the other (see apart). `in_place`: strips are
+    `apart`: the products of a transform are taken one after the other (see apart), `taps_together` taps in a
+    step of the loop. `in_place`: strips are
     filled from the image's own rows, whose elements lie side by side: of each plane the place within a step,
     of `in_place_step` elements; none: by way of tables. `image_pieces`, `result_pieces`: of folded maps,
     whose strips have several bands of rows side by side, the pieces of a vector. `by_blocks`: all filters of
@@ -73,6 +74,7 @@ class ConvTile:
     epilogue: tuple[Elementwise, ...] = ()
     transform: Transform | None = None
     apart: bool = False
+    taps_together: int = 1
     in_place: tuple[int, ...] = ()
     in_place_step: int = 1
     image_pieces: int = 0
