@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from image_checks import fenced, responses
 
 from regweave.images import ImageFilter, filter_image, image_filter
-from regweave.images.beyond import BORDERS, inside
+from regweave.images.beyond import BORDERS
 from regweave.images.bytewise import filter_bytes
 from regweave.images.means import filter_means
 from regweave.images.whole import whole_numbers
@@ -54,16 +55,7 @@ def exact(image, chosen, border):
     kernels = chosen.kernels.astype(np.float64)
     mean = 1 / kernels[0].size
     kernels[kernels == np.float32(mean)] = mean
-    _, high, wide = chosen.kernels.shape
-    height, width, _ = image.shape
-    rows = np.arange(-(high // 2), height + high - 1 - high // 2)
-    columns = np.arange(-(wide // 2), width + wide - 1 - wide // 2)
-    around = image[inside(rows, height, border)][:, inside(columns, width, border)].astype(np.float64)
-    if border == "zero":
-        around[(rows < 0) | (rows >= height)] = 0
-        around[:, (columns < 0) | (columns >= width)] = 0
-    windows = np.lib.stride_tricks.sliding_window_view(around, (high, wide), axis=(0, 1))
-    found = np.einsum("yxchw,nhw->nyxc", windows, kernels)
+    found = responses(image, kernels, border)
     values = np.sqrt((found**2).sum(axis=0)) if len(found) > 1 else found[0]
     most = np.iinfo(image.dtype).max
     return np.clip(np.rint(np.abs(values) if chosen.magnitude else values), 0, most).astype(image.dtype)
@@ -275,23 +267,10 @@ def test_memory_beyond_the_rows_is_not_touched(machine):
     for start in (0, page - 3 * width):
         image, out = (
             raw[page:-page].reshape(-1, page)[:, start : start + 3 * width].reshape(-1, width, 3)
-            for _, raw in fences
+            for raw in fences
         )
         image[...] = np.random.default_rng(1).integers(0, 256, image.shape, dtype=np.uint8)
         for name in ("gaussian5", "box13"):
             filter_image(image, name, out=out)
             np.testing.assert_array_equal(out, exact(image, image_filter(name), "edge"))
     assert [name for name, *_ in PhotographArguments._fields_][:3] == ["rows", "outs", "length"]
-
-
-def fenced(size):
-    """Memory between two pages that must not be touched."""
-    import ctypes
-
-    region = mmap.mmap(-1, size)
-    raw = np.frombuffer(region, np.uint8)
-    libc = ctypes.CDLL(None)
-    for start in (0, size - mmap.PAGESIZE):
-        place = ctypes.c_void_p(raw.ctypes.data + start)
-        assert libc.mprotect(place, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
-    return region, raw

@@ -4,10 +4,11 @@ import mmap
 
 import numpy as np
 import pytest
+from image_checks import fenced, responses
 
 from regweave.images import ImageFilter, filter_image
 from regweave.images.bands import is_dense
-from regweave.images.beyond import BORDERS, inside
+from regweave.images.beyond import BORDERS
 from regweave.images.weighted import filter_weighted
 from regweave.kernels.photographs import (
     ROWS,
@@ -49,16 +50,7 @@ def noise(seed, shape, kind):
 
 def reference(image, chosen, border):
     """In f64, clamped but not rounded."""
-    _, high, wide = chosen.kernels.shape
-    height, width, _ = image.shape
-    rows = np.arange(-(high // 2), height + high - 1 - high // 2)
-    columns = np.arange(-(wide // 2), width + wide - 1 - wide // 2)
-    around = image[inside(rows, height, border)][:, inside(columns, width, border)].astype(np.float64)
-    if border == "zero":
-        around[(rows < 0) | (rows >= height)] = 0
-        around[:, (columns < 0) | (columns >= width)] = 0
-    windows = np.lib.stride_tricks.sliding_window_view(around, (high, wide), axis=(0, 1))
-    found = np.einsum("yxchw,nhw->nyxc", windows, chosen.kernels.astype(np.float64))
+    found = responses(image, chosen.kernels, border)
     values = np.sqrt((found**2).sum(axis=0)) if len(found) > 1 else found[0]
     values = np.abs(values) if chosen.magnitude else values
     return values if image.dtype == np.float32 else np.clip(values, 0, np.iinfo(image.dtype).max)
@@ -115,26 +107,13 @@ def test_memory_beyond_the_rows_is_not_touched(machine):
     page = mmap.PAGESIZE
     images = []
     for kind in KINDS:
-        region = np.frombuffer(fenced(4 * page), np.uint8)[page:-page].view(kind)
+        region = fenced(4 * page)[page:-page].view(kind)
         images.append(region.reshape(2, -1, 1))
     for image in images:
         image[...] = noise(1, image.shape, image.dtype)
         chosen = weights(2, 1, 3, 5, separable=False)
         out = filter_image(image, chosen, out=np.empty_like(image))
         check(out, reference(image, chosen, "edge"), image.dtype)
-
-
-def fenced(size):
-    """Memory between two pages that must not be touched."""
-    import ctypes
-
-    region = mmap.mmap(-1, size)
-    raw = np.frombuffer(region, np.uint8)
-    libc = ctypes.CDLL(None)
-    for start in (0, size - mmap.PAGESIZE):
-        place = ctypes.c_void_p(raw.ctypes.data + start)
-        assert libc.mprotect(place, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
-    return region
 
 
 def test_which_filters_have_a_kernel():

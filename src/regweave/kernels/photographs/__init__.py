@@ -2,8 +2,10 @@
 
 `structure` describes a filter, `kernel` goes over the image; `rows` makes sums along a row, and down the
 columns `columns` keeps them in registers, or `rolled` with `kept` in memory; `finishing` makes pixels of
-them. Means of many pixels are running sums (`means`, on AVX2 `narrow_means`), and weights that are no whole
-numbers are multiplied in f32 (`weighted`).
+them. Means of many pixels are running sums (`means`, on AVX2 `narrow_means`).
+
+Weights that are no whole numbers are multiplied in f32: `weighted` describes such a filter, `segments` goes
+over the image by `lines`, and `floats` are its pixels.
 """
 
 from typing import TYPE_CHECKING
@@ -20,14 +22,9 @@ if TYPE_CHECKING:
     )
     from regweave.kernels.photographs.kernel import photograph_kernel
     from regweave.kernels.photographs.means import MeanArguments, MeanFilter, mean_filter_kernel
+    from regweave.kernels.photographs.segments import weighted_kernel
     from regweave.kernels.photographs.structure import ByteFilter
-    from regweave.kernels.photographs.weighted import (
-        ROWS,
-        SEGMENT,
-        WeightedArguments,
-        WeightedFilter,
-        weighted_kernel,
-    )
+    from regweave.kernels.photographs.weighted import ROWS, SEGMENT, WeightedArguments, WeightedFilter
 
 __all__ = [
     "BAND",
@@ -52,6 +49,7 @@ __getattr__ = lazy_names(
     arguments=("BAND", "PhotographArguments", "band_rows", "in_memory", "least_length"),
     kernel=("photograph_kernel",),
     means=("MeanArguments", "MeanFilter", "mean_filter_kernel"),
+    segments=("weighted_kernel",),
     structure=("ByteFilter",),
-    weighted=("ROWS", "SEGMENT", "WeightedArguments", "WeightedFilter", "weighted_kernel"),
+    weighted=("ROWS", "SEGMENT", "WeightedArguments", "WeightedFilter"),
 )
