@@ -1,5 +1,6 @@
 """Files appear whole or not at all."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from regweave.errors import InputError
-from regweave.files import nearest_beside, path_of, read_file, write_file
+from regweave.files import file_failure, folder_failure, nearest_beside, path_of, read_file, write_file
 from regweave.graphs import read_model
 
 
@@ -87,3 +88,37 @@ def test_names_beside_a_file_are_not_its_own(tmp_path):
     assert "photos.png" not in nearest_beside(tmp_path / "photos.png")
     assert nearest_beside(tmp_path / "photo.onnx", ".onnx") == ("phoot.onnx",)
     assert nearest_beside(tmp_path / "nowhere" / "photo.png") == ()
+    assert nearest_beside(tmp_path / "scene.png") == ()  # the ending alone is nothing in common
+
+
+def failure_of(path, task):
+    with pytest.raises(OSError, match=r"\[Errno") as caught:
+        task(path)
+    return file_failure(caught.value)
+
+
+def test_what_the_system_says_becomes_a_way_out(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    failure = failure_of(tmp_path / "folder", lambda path: read_file(path, 9))
+    assert (failure.what, failure.fix) == ("a folder, not a file", "name a file in it")
+    failure = failure_of(tmp_path / "fiel", lambda path: read_file(path, 9))
+    assert (failure.what, failure.nearest) == ("No such file or directory", ("file",))
+    for task in (lambda path: read_file(path, 9), lambda path: write_file(path, "")):
+        failure = failure_of(tmp_path / "file" / "a" / "b", task)
+        assert failure.what == f"'{tmp_path / 'file'}' is a file, not a folder"
+        failure = failure_of(tmp_path / "foldr" / "b", task)
+        assert failure.what == f"the folder '{tmp_path / 'foldr'}' does not exist"
+        assert failure.nearest == ("folder",)
+    full = file_failure(OSError(errno.ENOSPC, "No space left on device", "a"))
+    assert full.fix == "make room, or name a place on another disk"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "a"):
+        with pytest.raises(OSError, match=r"\[Errno") as caught:
+            place.mkdir(parents=True, exist_ok=True)
+        failure = folder_failure(caught.value, place)
+        assert failure.what == f"cannot write there: '{tmp_path / 'file'}' is a file, not a folder"
+        assert (failure.where, failure.fix) == (str(place), "name another folder")

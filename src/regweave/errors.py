@@ -90,11 +90,14 @@ class VerificationError(RegweaveError):
     """A result or a plan failed its proof; nothing was handed out."""
 
 
-def nearest_names(name: str, valid: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
-    """The valid names closest to `name`, best first; empty when none is close."""
+def nearest_names(name: str, valid: Iterable[str], *, most: int = 3, alike: float = 0.4) -> tuple[str, ...]:
+    """The valid names closest to `name`, best first; empty when none is close.
+
+    `alike`, from 0 to 1, is how much of two names must agree.
+    """
     import difflib
 
-    return tuple(difflib.get_close_matches(str(name), list(valid), n=most, cutoff=0.4))
+    return tuple(difflib.get_close_matches(str(name), list(valid), n=most, cutoff=alike))
 
 
 def unknown_name(what: str, name: object, known: Iterable[str], *, where: str | None = None) -> InputError:

@@ -3,7 +3,11 @@
     >>> write_file(Path("plan.h"), text)
 
 A reader never sees half a header, and a write that fails (a full disk, an interrupt) leaves what was there
-before.
+before. What the system says of a file that cannot be opened ("Is a directory") becomes an error that says
+what to do:
+
+    >>> str(file_failure(OSError(errno.EISDIR, "Is a directory", "photos")))
+    "a folder, not a file (at photos); name a file in it"
 """
 
 from __future__ import annotations
@@ -15,6 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from regweave.errors import InputError, nearest_names
+
+#: How much of two files' names must agree: their endings mostly do.
+_ALIKE = 0.6
+#: What to do about what the system says.
+_FIXES = {
+    errno.EISDIR: "name a file in it",
+    errno.EACCES: "name another, or change who may read and write it (chmod)",
+    errno.EPERM: "name another, or change who may read and write it (chmod)",
+    errno.EROFS: "name a place that can be written to",
+    errno.ENOSPC: "make room, or name a place on another disk",
+    errno.EDQUOT: "make room, or name a place on another disk",
+    errno.EFBIG: "name a place on another disk, or ask for larger files (ulimit -f)",
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.ELOOP: "name the file that the links should lead to",
+}
 
 
 def path_of(place: Any) -> Path:
@@ -38,8 +57,64 @@ def nearest_beside(path: Path, ending: str = "") -> tuple[str, ...]:
     """Names like that of `path` in its folder; not its own, which may be that of a link to nothing."""
     with suppress(OSError):
         beside = [name for name in os.listdir(path.parent) if name.endswith(ending) and name != path.name]
-        return nearest_names(path.name, beside)
+        return nearest_names(path.name, beside, alike=_ALIKE)
     return ()
+
+
+def standing(name: str) -> str | None:
+    """What stands on the disk under a name that was meant otherwise: "a folder", "a file", None."""
+    try:
+        return "a folder" if os.path.isdir(name) else "a file" if name and os.path.exists(name) else None
+    except ValueError:  # a NUL
+        return None
+
+
+def file_failure(error: OSError) -> InputError:
+    """What to tell of a file, which `error` names, that could not be opened or written.
+
+    Of a name that is not there, the ones that are like it; of a folder that is missing, what stands there.
+    """
+    path = Path(os.fsdecode(error.filename))
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)) and not path.parent.is_dir():
+        return missing_folder(path)
+    if isinstance(error, FileNotFoundError):
+        what = error.strerror or "there is no such file"
+        return InputError(what, where=str(path), nearest=nearest_beside(path))
+    what = "a folder, not a file" if isinstance(error, IsADirectoryError) else error.strerror or str(error)
+    return InputError(what, where=str(path), fix=_FIXES.get(error.errno or 0))
+
+
+def missing_folder(path: Path) -> InputError:
+    """Why nothing can be at `path`: its folder is not there, or is a file."""
+    folder, there = path.parent, _standing(path.parent)
+    if not there.is_dir():
+        return InputError(f"{str(there)!r} is a file, not a folder", where=str(path), fix="name a folder")
+    folders = []
+    with suppress(OSError):
+        folders = [name for name in os.listdir(there) if os.path.isdir(there / name)]
+    return InputError(
+        f"the folder {str(folder)!r} does not exist",
+        where=str(path),
+        nearest=nearest_names(folder.name, folders),
+        fix="make it first, or name another",
+    )
+
+
+def _standing(path: Path) -> Path:
+    """`path`, or the first above it that is there."""
+    while not os.path.exists(path) and path != path.parent:
+        path = path.parent
+    return path
+
+
+def folder_failure(error: OSError, folder: Path, where: str | None = None) -> InputError:
+    """What to tell of a folder that cannot be made, or takes no files."""
+    where = str(folder) if where is None else where
+    there = _standing(folder)
+    if not there.is_dir():
+        what = f"cannot write there: {str(there)!r} is a file, not a folder"
+        return InputError(what, where=where, fix="name another folder")
+    return InputError(f"cannot write there: {error.strerror}", where=where, fix=_FIXES.get(error.errno or 0))
 
 
 def read_file(path: Path, most: int) -> str:

@@ -160,3 +160,38 @@ def test_files_that_are_no_text(capfd, tmp_path):
     path.write_bytes(b"\xff\xfe")
     assert main(["layout", str(path)]) == 2
     assert "not a text" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("folder", ("'folder' is a folder, not a layout", ".csv, .md", "name a file in it")),
+        ("./folder", ("'./folder' is a folder, not a layout",)),
+        ("folder.json", ("a folder, not a file", "name a file in it")),
+        ("table", ("'table' is a file, not a layout", ".csv, .md", "give its name one of these endings")),
+        ("tabel.csv", ("No such file", "nearest:  table.csv")),
+        ("own.toml", ("no layout of own.toml is named", "write it like own.toml:board")),
+        ("onw.toml:board", ("cannot read onw.toml: No such file", "nearest:  own.toml")),
+        ("folder.toml:board", ("cannot read folder.toml: a folder, not a file", "nearest:  own.toml")),
+        ("mma.m16n8k8", ("nearest:  mma.m16n8k8.",)),
+        ("v", ("unknown layout 'v'", "nearest:  v_")),
+    ],
+)
+def test_names_that_stand_on_the_disk_or_nearly(name, words, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("folder", "folder.json", "folder.toml"):
+        (tmp_path / folder).mkdir()
+    for file in ("table", "table.csv"):
+        (tmp_path / file).write_text(find_layout(C).to_csv())
+    (tmp_path / "own.toml").write_text(
+        '[layouts.board]\ntile = [1, 2]\ntype = "f32"\nlane = []\nitem = [[0, 1]]\n'
+    )
+    assert main(["layout", name]) == 2
+    complaint = capfd.readouterr().err
+    assert [word for word in words if word not in complaint] == []
+
+
+def test_a_name_wins_over_a_file_that_is_called_so(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / C).touch()
+    assert told(capfd, C).startswith(f"{C}: 16 x 8")

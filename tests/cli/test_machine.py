@@ -119,3 +119,14 @@ def test_all_about_one_instruction(name, capfd):
 def test_operands_that_are_repeated_say_so(capfd):
     assert main(["machine", "gfx1100", "v_wmma_f32_16x16x16_f16"]) == 0
     assert "f16, 16 a lane in 8 registers, each held 2 times" in capfd.readouterr().out
+
+
+def test_what_is_no_machine_but_stands_on_the_disk(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own.txt").touch()
+    for name, kind in (("own", "a folder"), ("own.txt", "a file")):
+        assert main(["machine", name]) == 2
+        complaint = capfd.readouterr().err
+        assert f"'{name}' is {kind}, not a machine" in complaint
+        assert "a file of your own that ends in .toml" in complaint

@@ -9,7 +9,6 @@ Verbs are registered by name and imported when they are used (or when help needs
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ from regweave.cli.process import Ended, drop_streams, ended_by_signals, is_strea
 from regweave.cli.reflow import ReflowingFormatter
 from regweave.cli.verbs import EPILOGUE, HELP, VERBS
 from regweave.errors import InputError, RegweaveError
-from regweave.files import nearest_beside
+from regweave.files import file_failure
 
 
 def build_app() -> App:
@@ -122,23 +121,7 @@ def _run(words: list[str]) -> int:
     except OSError as error:
         if error.filename is None:
             raise  # not about a file that a person named
-        return report_failure(_file_failure(error), as_json=as_json)
-
-
-def _file_failure(error: OSError) -> InputError:
-    """What could not be opened or written; of a name that is not there, the ones that are."""
-    place = Path(os.fsdecode(error.filename))
-    if not isinstance(error, FileNotFoundError):
-        return InputError(error.strerror or str(error), where=str(place))
-    if not place.parent.is_dir():
-        return InputError(
-            f"the folder '{place.parent}' does not exist",
-            where=str(place),
-            fix="make it first, or name another",
-        )
-    return InputError(
-        error.strerror or "there is no such file", where=str(place), nearest=nearest_beside(place)
-    )
+        return report_failure(file_failure(error), as_json=as_json)
 
 
 def _parse_failure(error: CycloptsError) -> InputError:

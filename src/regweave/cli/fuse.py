@@ -17,6 +17,7 @@ from pathlib import Path
 from regweave.cli.names import MachineName, StrategyName
 from regweave.cli.output import plain_values, print_answer, print_document, talk_console, talk_of
 from regweave.errors import InputError
+from regweave.files import folder_failure
 
 MOST_DIGITS = 18
 
@@ -70,7 +71,7 @@ def fuse_command(
     """
     from regweave.engine import fuse as fuse_model
 
-    with tried_folder(out), talk_of(f"fusing {model.name}") as say:
+    with tried_folder(out), talk_of(f"fusing {model.name or model}") as say:
         fused = fuse_model(
             model,
             threads=threads,
@@ -127,7 +128,7 @@ def tried_folder(folder: Path | None) -> Iterator[None]:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise InputError(f"cannot write there: {error.strerror}", where=f"--out {folder}") from error
+        raise folder_failure(error, folder, f"--out {folder}") from error
     try:
         yield
     except BaseException:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -20,9 +21,11 @@ from cyclopts import Parameter
 from cyclopts.completion import CompletionContext
 
 from regweave.errors import InputError
-from regweave.files import read_file
+from regweave.files import read_file, standing
 
-_FILE = re.compile(r"(?P<path>[^\n#({|]+\.(?:json|csv|md|txt|mlir|ttgir|cute))(?P<suffixes>(?:@\w+|\^T)*)")
+_KINDS = ("json", "csv", "md", "txt", "mlir", "ttgir", "cute")
+_FILE = re.compile(rf"(?P<path>[^\n#({{|]+\.(?:{'|'.join(_KINDS)}))(?P<suffixes>(?:@\w+|\^T)*)")
+_ENDINGS = ", ".join(f".{kind}" for kind in _KINDS) + " (or .toml:NAME)"
 _MOST_BYTES = 1 << 24
 
 
@@ -64,10 +67,29 @@ StrategyName: TypeAlias = Annotated[str, Parameter(completer=_complete_strategie
 TargetName: TypeAlias = Annotated[str, Parameter(completer=_complete_targets)]
 
 
+def _refuse_files(name: str) -> None:
+    """InputError for a folder, and for a file whose ending does not say what is in it."""
+    there = standing(name)
+    if there is None or name.endswith(".toml"):
+        return
+    from regweave.machines.catalogue import find_layout
+
+    with suppress(InputError):
+        find_layout(name)
+        return  # a file that happens to be called as a layout
+    raise InputError(
+        f"{name!r} is {there}, not a layout",
+        where="the command line",
+        expected=f"a name, a pasted notation, or a file whose name ends in {_ENDINGS}",
+        fix="name a file in it" if there == "a folder" else "give its name one of these endings",
+    )
+
+
 def read_layout(name: str) -> str:
     """`name`, or the text of the file that it names with the suffixes; InputError if that is no text."""
     match = _FILE.fullmatch(name)
     if match is None:
+        _refuse_files(name)
         return name
     from regweave.machines.notations import is_notation, read_document
 

@@ -17,8 +17,8 @@ from regweave.devices.onnxruntime import NativeSession
 from regweave.engine.inputs import Ports, checked_inputs
 from regweave.engine.natives.native import Native
 from regweave.engine.report import Report
-from regweave.errors import InputError, UnsupportedError
-from regweave.files import path_of
+from regweave.errors import UnsupportedError
+from regweave.files import folder_failure, path_of, write_file
 
 _LONGEST = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -77,14 +77,14 @@ class Fused:
             kernels = place / "kernels"
             kernels.mkdir(parents=True, exist_ok=True)
             for stem, native in _stems(self.natives).items():
-                (kernels / f"{stem}.s").write_text(native.listing.text, encoding="utf-8")
-                (kernels / f"{stem}.registers.txt").write_text(_registers(native), encoding="utf-8")
+                write_file(kernels / f"{stem}.s", native.listing.text)
+                write_file(kernels / f"{stem}.registers.txt", _registers(native))
             report = _finite(self.report.to_dict())
             document = json.dumps(report, indent=2, allow_nan=False)
-            (place / "report.json").write_text(document + "\n", encoding="utf-8")
-            (place / "report.html").write_text(report_page(report), encoding="utf-8")
+            write_file(place / "report.json", document + "\n")
+            write_file(place / "report.html", report_page(report))
         except OSError as error:
-            raise InputError(f"cannot write there: {error.strerror}", where=str(place)) from error
+            raise folder_failure(error, place) from error
         return place
 
 

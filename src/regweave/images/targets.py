@@ -9,12 +9,12 @@ InputError: JPEG holds 8 bits per channel, the picture has 16 ... write a .png o
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
+from regweave.files import missing_folder
 from regweave.values import frozen
 
 
@@ -66,23 +66,8 @@ def check_target(path: str | Path) -> str:
     if folder.is_dir() and not os.access(folder, os.W_OK):
         raise InputError(f"the folder {str(folder)!r} cannot be written to", where=str(path))
     if not folder.is_dir():
-        there = folder
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        raise InputError(
-            f"the folder {str(folder)!r} does not exist",
-            where=str(path),
-            nearest=nearest_names(folder.name, _folders(there)),
-            fix="make it first, or name another",
-        )
+        raise missing_folder(path)
     return "NPY" if ending == ARRAY else FORMATS[ending].name
-
-
-def _folders(place: Path) -> list[str]:
-    """Those in a folder, if it can be read; a link that leads round in circles is none."""
-    with suppress(OSError):
-        return [name for name in os.listdir(place) if os.path.isdir(place / name)]
-    return []
 
 
 def check_holds(path: str | Path, dtype: np.dtype, channels: int) -> None:

@@ -16,8 +16,8 @@ import os
 from pathlib import Path
 
 from regweave.emitters import LANGUAGES
-from regweave.errors import InputError, UnsupportedError
-from regweave.files import path_of, write_file
+from regweave.errors import UnsupportedError
+from regweave.files import folder_failure, path_of, write_file
 from regweave.interop.header import header_text
 from regweave.interop.probes import plan_probes
 from regweave.interop.selftest import device_text, opencl_text, simulated_text
@@ -66,5 +66,5 @@ def export_plan(plan: Plan, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
                 write_file(root / file, text)
                 written.append(root / file)
     except OSError as error:
-        raise InputError(f"cannot write there: {error.strerror}", where=str(root)) from error
+        raise folder_failure(error, root) from error
     return tuple(written)

@@ -25,6 +25,7 @@ from itertools import chain
 from typing import Any
 
 from regweave.errors import InputError, UnsupportedError, nearest_names, unknown_name
+from regweave.files import standing
 from regweave.layouts import Layout
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
 from regweave.machines.notations import is_notation, read_notation
@@ -33,6 +34,7 @@ from regweave.machines.user.file import read_user_file, split_name
 
 # each has MACHINES, INSTRUCTIONS, LAYOUTS and OUT_OF_SCOPE {beginning of a name: why it is not here}
 _FAMILIES = ("nvidia", "amd", "x86.tiles", "arm")
+_MOST_NEAREST = 4
 _SUFFIX = re.compile(r"(?:@\w+|\^T)*$")
 
 
@@ -85,6 +87,14 @@ def _catalogued_machine(name: str) -> WarpMachine:
     for family in _families():
         if name in family.MACHINES:
             return family.MACHINES[name]
+    there = standing(name)
+    if there is not None:
+        raise InputError(
+            f"{name!r} is {there}, not a machine",
+            where="machine",
+            expected="the name of one, or a file of your own that ends in .toml",
+            fix="`regweave machine` lists the names",
+        )
     raise unknown_name("machine", name, machine_names(), where="machine")
 
 
@@ -181,7 +191,8 @@ def _nearest(base: str, machine: WarpMachine | None) -> tuple[str, ...]:
             letter = operand if operand in tuple(entry.operands) else entry.operands[:1]
             names.append(f"{name}:{letter}")
         names += layouts
-    return nearest_names(base, names, most=4)
+    begin_so = [name for name in names if base and name.startswith(base)]  # of a few letters none is like it
+    return nearest_names(base, names, most=_MOST_NEAREST) or tuple(begin_so[:_MOST_NEAREST])
 
 
 def _lacking(machine: WarpMachine, name: str, wanted: str, table: OnDemand) -> UnsupportedError:

@@ -87,7 +87,12 @@ def read_again(model: Model, proto: onnx.ModelProto) -> Model:
 
 def _parse(path: Path) -> onnx.ModelProto:
     if path.is_dir():
-        raise ModelError("a folder is not a model", where=str(path), expected="an .onnx file")
+        raise ModelError(
+            "a folder is not a model",
+            where=str(path),
+            expected="an .onnx file",
+            nearest=sorted(str(file) for file in path.glob("*.onnx"))[:3],
+        )
     if not path.exists():
         raise ModelError("no such file", where=str(path), nearest=nearest_beside(path, ".onnx"))
     if not path.is_file():

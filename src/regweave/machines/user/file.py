@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from regweave.errors import InputError, UnsupportedError, nearest_names
-from regweave.files import read_file
+from regweave.files import file_failure, nearest_beside, read_file
 from regweave.layouts import Layout
 from regweave.machines.gpu import OPERAND_AXES, MatrixInstruction, WarpMachine
 from regweave.machines.user.keys import (
@@ -100,9 +100,10 @@ class UserFile:
 
     def _unknown(self, kind: str, name: str, names: list[str]) -> InputError:
         return InputError(
-            f"no {kind} {name!r} in {self.path}",
+            f"no {kind} {name!r} in {self.path}" if name else f"no {kind} of {self.path} is named",
             expected="one of " + ", ".join(names) if names else "a file that has some",
             nearest=nearest_names(name, names),
+            fix=f"write it like {self.path}:{names[0]}" if names and not name else None,
         )
 
 
@@ -125,8 +126,14 @@ def read_user_file(path: str, find_machine: Callable[[str], WarpMachine]) -> Use
         status = Path(path).stat()
         return _read(path, status.st_mtime_ns, status.st_size, find_machine)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read {path}: {reason}", expected="a TOML file") from None
+        failure = file_failure(OSError(error.errno, error.strerror, path))
+        raise InputError(
+            f"cannot read {path}: {failure.what}",
+            where=path,
+            expected="a TOML file",
+            nearest=nearest_beside(Path(path), ".toml"),
+            fix=failure.fix,
+        ) from None
 
 
 @lru_cache(maxsize=32)
