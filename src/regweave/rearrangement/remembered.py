@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from hashlib import sha256
+from threading import Lock
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,21 +22,32 @@ T = TypeVar("T")
 
 
 class Remembered(Generic[T]):
-    """The last `most` results of a search."""
+    """The last `most` results of a search, as far as their sizes have `room` together."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._results = most, dict[Hashable, T]()
+    def __init__(self, most: int, size: Callable[[T], int] = lambda result: 0, room: int = 0) -> None:
+        self._most, self._size, self._room, self._taken = most, size, room, 0
+        self._results = dict[Hashable, tuple[T, int]]()
+        self._one_at_a_time = Lock()
 
     def found(self, key: Hashable, search: Callable[[], T]) -> T:
         """The result for `key`, searched for unless it is remembered."""
-        try:
-            return self._results[key]
-        except KeyError:
-            result = search()
-        for oldest in list(self._results)[: max(len(self._results) + 1 - self._most, 0)]:
-            self._results.pop(oldest, None)
-        self._results[key] = result
+        known = self._results.get(key)
+        if known is not None:
+            return known[0]
+        result = search()
+        size = self._size(result)
+        with self._one_at_a_time:
+            self._forget(key)
+            self._results[key] = result, size
+            self._taken += size
+            while len(self._results) > self._most or self._taken > self._room:
+                self._forget(next(iter(self._results)))
         return result
+
+    def _forget(self, key: Hashable) -> None:
+        known = self._results.pop(key, None)
+        if known is not None:
+            self._taken -= known[1]
 
 
 def table_key(layout: Layout) -> Hashable:

@@ -37,6 +37,7 @@ from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.addressing import lower_addresses
 from regweave.rearrangement.shared.coloured import coloured_passage
 from regweave.rearrangement.shared.copies import copied_passage
+from regweave.rearrangement.shared.likeness import memory_of
 from regweave.rearrangement.shared.matrix_rows import MATRICES
 from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
 from regweave.rearrangement.shared.trials import own_passage, trial_passage
@@ -59,7 +60,11 @@ Find: TypeAlias = "Callable[[Request, Relation], tuple[str, Passage] | str]"
 MEMORY = "shared"
 FORMS = ("whole-warp", "grouped", "single-lane")
 _APART = "parts of bytes would have to be taken apart"
-_PASSAGES = Remembered[tuple[str, Passage] | str](96)
+_TOO_LARGE = "the elements have no room"
+# passages, as long as their tables have so many bytes
+_PASSAGES = Remembered["tuple[str, Passage] | str"](
+    512, lambda found: 0 if isinstance(found, str) else found[1].size, 1 << 25
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +85,13 @@ class SharedWay:
         if kind.bits > WORD:
             return f"{self.relation.destination.dtype} elements take two registers each"
         find: dict[str, Find] = dict(zip(FORMS, (_whole, _grouped, _single), strict=True))
+        memory = memory_of(machine, self.relation.source.elements, written=bytes_part(self.relation))
         found = _PASSAGES.found(
-            (self.relation.key, machine, _tuples(self.request), self.form),
+            (self.relation.key, memory, _tuples(self.request), self.form),
             lambda: self._search(find[self.form]),
         )
+        if found is _TOO_LARGE:
+            return _too_much(self._elements, machine)
         if not isinstance(found, str) and found[1].bytes > machine.shared_bytes:
             return _too_much(found[1].bytes, machine)
         return found
@@ -117,7 +125,7 @@ class SharedWay:
     def _spread(self, find: Find) -> tuple[str, Passage] | str:
         machine = self.request.machine
         if self.form != "grouped" and self._elements > machine.shared_bytes:
-            return _too_much(self._elements, machine)
+            return _TOO_LARGE
         if self._lies is None:
             return _APART
         found = find(self.request, self._lies)

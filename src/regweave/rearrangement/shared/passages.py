@@ -79,6 +79,15 @@ class Passage:
             self._found.append(found)
         return self._found[0]
 
+    @property
+    def size(self) -> int:
+        """Bytes of its tables."""
+        tables = [self.stores.tables, self.loads.tables]
+        if self.turned is not None:
+            relation = self.turned.relation
+            tables += [relation.source.table, relation.destination.table, relation.peers, relation.items]
+        return sum(table.nbytes for table in tables)
+
     def conflict_free(self, machine: WarpMachine) -> bool:
         """Whether no access has a bank conflict."""
         return self.stores.conflict_free(machine, "store") and self.loads.conflict_free(machine, "load")
