@@ -73,6 +73,25 @@ def test_results_are_those_of_the_sum(isa, data):
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("side", [3, 5, 7])
+@pytest.mark.parametrize(("filters", "groups"), [(2, 1), (2, 2), (4, 2), (3, 3), (5, 5)])
+def test_several_filters_of_bands(filters, groups, side, isa):
+    """Where each filter's column and row begin counts those that found no register, too."""
+    random = np.random.default_rng(filters)
+    weights = random.standard_normal((filters, 1, side, 1)) * random.standard_normal((filters, 1, 1, side))
+    weights = weights.astype(np.float32)
+    assert factors(weights) is not None
+    bias = random.standard_normal(filters).astype(np.float32)
+    for height, width in ((40, 33), (64, 300)):
+        x = random.standard_normal((2, groups, height, width)).astype(np.float32)
+        c = convolution_of(x.shape, weights.shape, padding=1, groups=groups)
+        bound = c.reference(np.abs(x), np.abs(weights), np.abs(bias)) * 1e-6 + 1e-7
+        for threads in (1, 3):
+            y = Conv2d(weights, bias, padding=1, groups=groups, threads=threads, isa=isa)(x)
+            assert (np.abs(y - c.reference(x, weights, bias)) <= bound).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_large_images_in_two_threads_and_what_is_not_finite(isa):
     """Rows a page long; results pass the caches."""
     x = np.random.default_rng(2).standard_normal((1, 1, 1100, 2048)).astype(np.float32)

@@ -122,7 +122,7 @@ class NativeConvolution:
         rows = c.vertical.kernel if combined is None else combined.products
         taps = c.group_channels * rows * c.horizontal.kernel
         if choice.tile.separable:
-            taps = choice.tile.held_weights
+            taps = c.vertical.kernel + c.horizontal.kernel  # held in registers or not
         self._tables = tables = make_tables(c, choice, machine, x_strides[1:], y_strides[2:])
         out_rows = unfolded(c, choice.fold).vertical.outputs
         bands = -(-out_rows // choice.band_rows)
