@@ -127,7 +127,7 @@ def test_bytes_are_numbered_as_the_instruction_does(kind):
     names["lane"] = np.arange(64, dtype=np.uint32)
     for name, value in re.findall(r"const bool (\w+) = (.*);", text):
         names[name] = eval(re.sub(r"(\d)u\b", r"\1", value), {}, names)
-    high, low, selector = re.search(r"__builtin_amdgcn_perm\((\w+), (\w+), (.*)\);", text).groups()
+    high, low, selector = re.search(r"v\d+ = __builtin_amdgcn_perm\((\w+), (\w+), (.*)\);", text).groups()
     names |= {"regweave_spread": spread, "where": np.where, "word": np.uint32}
     selector = re.sub(r"\((\w+) \? (\w+) : (\w+)\)", r"where(\1, \2, \3)", selector)
     selector = re.sub(r"\b(0x[0-9a-f]+|\d+)u\b", r"word(\1)", selector)

@@ -89,17 +89,24 @@ def _byte_permute(place: Place) -> tuple[list[str], list[str]]:
 
 def _spread(place: Place, value: Value) -> str:
     """The text of a selector's four digits as four bytes."""
-    step = place.steps.get(value.number)
-    if step is not None and step.opcode == "constant":
+    if not _of_constants(place, value):
+        return f"regweave_spread({place.texts[value.number]})"
+    step = place.steps[value.number]
+    if step.opcode == "constant":
         digits = step.numbers[0]
         return constant(sum((digits >> 4 * byte & 15) << 8 * byte for byte in range(4)))
-    if step is not None and step.opcode == "select":
-        one, other = (_spread(place, operand) for operand in step.operands[1:])
+    one, other = (_spread(place, operand) for operand in step.operands[-2:])
+    if step.opcode == "select":
         return f"({place.texts[step.operands[0].number]} ? {one} : {other})"
-    if step is not None and step.opcode in _BITWISE:
-        one, other = (_spread(place, operand) for operand in step.operands)
-        return f"({one} {_BITWISE[step.opcode]} {other})"
-    return f"regweave_spread({place.texts[value.number]})"
+    return f"({one} {_BITWISE[step.opcode]} {other})"
+
+
+def _of_constants(place: Place, value: Value) -> bool:
+    """Whether choices and bit operations make it of constants alone."""
+    step = place.steps.get(value.number)
+    if step is None or step.opcode not in ("constant", "select", *_BITWISE):
+        return False
+    return all(_of_constants(place, operand) for operand in step.operands[-2:])
 
 
 def _block(place: Place) -> tuple[list[str], list[str]]:

@@ -13,9 +13,9 @@ typedef unsigned regweave_words4 __attribute__((ext_vector_type(4)));
 SPREAD = """\
 #ifndef REGWEAVE_SPREAD
 #define REGWEAVE_SPREAD
-// 0xdcba -> 0x0d0c0b0a
+// 0x....dcba -> 0x0d0c0b0a
 static __device__ __forceinline__ unsigned regweave_spread(unsigned x) {
-    x = (x | x << 8u) & 0x00ff00ffu;
+    x = __builtin_amdgcn_perm(0u, x, 0x0c010c00u);  // bytes 1 and 0, each with a byte of zeros above it
     return (x | x << 4u) & 0x0f0f0f0fu;
 }
 #endif"""

@@ -7,6 +7,7 @@ from step_programs import PLAIN, numbers_of, one_step, random_words
 from regweave import rearrange
 from regweave.devices import emulator
 from regweave.errors import InputError, UnsupportedError
+from regweave.layouts import Layout, element_type
 from regweave.machines.amd.assembly import TARGETS
 from regweave.machines.catalogue import find_machine
 from regweave.programs import OPCODES, run_program
@@ -71,6 +72,20 @@ def test_plans(machine, strategy):
             wanted.append(run_program(program, words))
     for (program, _), found, expected in zip(runs, emulator.execute_all(runs, machine), wanted, strict=True):
         assert np.array_equal(found, expected), program.name
+
+
+@pytest.mark.parametrize(("machine", "dtype"), [("gfx90a", "s8"), ("gfx942", "f16"), ("gfx90a", "s4")])
+def test_tables_without_structure(machine, dtype):
+    """Selectors of byte permutes are looked up: what stands above their digits must not count."""
+    items = 64 // element_type(dtype).bits
+    elements, rng = 64 * items, np.random.default_rng(5)
+    held, wanted = (
+        Layout(name, (64, items), dtype, rng.permutation(elements).reshape(64, items))
+        for name in ("held", "wanted")
+    )
+    program = rearrange(held, wanted, machine=machine, strategy="direct").chosen.program
+    words = rng.integers(0, 1 << 32, (64, 2), dtype=np.uint32)
+    assert np.array_equal(emulator.execute(program, words, machine), run_program(program, words))
 
 
 def test_one_program_and_wrong_words():
