@@ -265,6 +265,7 @@ W = np.ones((4, 4), np.float32)
         (lambda: regweave.cascade([W]), "1 layer: a cascade has two or more.*gemm"),
         (lambda: regweave.cascade([]), "0 layers"),
         (lambda: regweave.cascade(W), "ndarray.*list"),
+        (lambda: regweave.cascade("ab"), "weights is str.*list"),
         (lambda: regweave.cascade([W, W[:3]]), r"weights\[0\] gives 4 columns but weights\[1\] takes 3"),
         (lambda: regweave.cascade([W, W[:, :2].T]), "transposed"),
         (lambda: regweave.cascade([W, W[0]]), r"weights\[1\]"),

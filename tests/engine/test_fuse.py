@@ -187,6 +187,8 @@ def test_seams_on_a_gpu_are_shown_on_request(perceptron):
         ({"fuse": [(1, 2)]}, "no node '1'"),
         ({"apart": ["produkt1"]}, "product1"),
         ({"dims": ["rows"]}, "not a mapping"),
+        ({"machine": 5, "dtype": "tf32"}, "5 is no machine"),
+        ({"progress": 5}, "progress is 5.*expected a function"),
         ({"dims": {"rows": 10**30}}, "whole number from 0"),
         ({"dims": {"rows": 10**9, "batch": 1000}}, "more than this machine can hold.*smaller sizes"),
     ],
@@ -194,6 +196,17 @@ def test_seams_on_a_gpu_are_shown_on_request(perceptron):
 def test_bad_arguments_are_clear_errors(perceptron, arguments, words):
     with pytest.raises(InputError, match=words):
         regweave.fuse(perceptron, **{"dims": {"rows": 8}, **arguments})
+
+
+def test_a_model_that_onnxruntime_does_not_take_is_named(tmp_path):
+    from onnx import TensorProto, helper
+
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 5]) for name in "xy")
+    node = helper.make_node("MatMul", ["x", "x"], ["y"])  # 4 x 5 by 4 x 5
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), ir_version=8)
+    (tmp_path / "wrong.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"cannot load the model.*wrong\.onnx.*check_model"):
+        regweave.fuse(tmp_path / "wrong.onnx")
 
 
 def test_sizes_that_memory_cannot_hold_are_refused_before_anything_runs(perceptron, monkeypatch):

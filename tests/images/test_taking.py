@@ -31,6 +31,12 @@ def test_strides(stride):
             call()
 
 
+@pytest.mark.parametrize("kernel", [BOX, None, 5, ["box3"]])
+def test_filters_that_are_none(kernel):
+    with pytest.raises(InputError, match=f"^{type(kernel).__name__} is no filter.*'gaussian5'.*conv2d"):
+        filter_image(IMAGE, kernel)
+
+
 def test_numbers_of_any_integer_type():
     assert whole_number(np.uint8(7), "size") == 7
     assert patches(IMAGE, np.int64(3), np.int32(2)).shape == (9, 14, 27)

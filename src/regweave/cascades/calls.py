@@ -42,7 +42,7 @@ def cascade(
     called from several threads. Errors: InputError where widths do not meet, for one layer (which is no
     cascade), wrong element types or activations.
     """
-    if not isinstance(weights, Sequence):
+    if not isinstance(weights, Sequence) or isinstance(weights, (str, bytes)):
         raise InputError(
             f"weights is {type(weights).__name__}",
             where="weights",

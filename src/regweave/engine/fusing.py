@@ -30,7 +30,7 @@ from regweave.engine.natives.natives import Natives
 from regweave.engine.reporting import Gpu, kernels_by_title, make_report
 from regweave.engine.verifying.samples import sample_inputs, sized_model
 from regweave.engine.verifying.verification import compare_outputs
-from regweave.errors import DeviceError, InputError, unknown_name
+from regweave.errors import DeviceError, InputError, ModelError, unknown_name
 from regweave.graphs import Model, spread, spreads
 from regweave.graphs.discovery.requests import listed
 from regweave.machines.x86 import VectorMachine
@@ -66,6 +66,8 @@ def fuse(
     Errors: ModelError for a file that cannot be read, InputError for the other arguments, UnsupportedError,
     VerificationError where what was asked for by name is not accurate.
     """
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}", where="progress", expected="a function of a text")
     say = progress or (lambda words: None)
     count = _checked_threads(threads)
     gpu = _checked_gpu(strategy, machine, dtype)
@@ -81,7 +83,7 @@ def fuse(
     why_not = ON_REQUEST if strategy == REFUSE else _why_not(target)
     with Workshop(read.folder) as shop:
         say("running the model in onnxruntime")
-        baseline = shop.open(read.proto, threads=count, optimise=True)
+        baseline = _baseline(shop, read, count)
         feeds, expected = _first_run(baseline, feeds, read)
         if expected is None:
             why_not = "the model does not run with inputs drawn at random: nothing can be measured"
@@ -114,6 +116,19 @@ def _checked_threads(threads: int | None) -> int:
             expected=f"at most {most}",
         )
     return count
+
+
+def _baseline(shop: Workshop, read: Model, threads: int) -> NativeSession:
+    """The model as onnxruntime runs it; ModelError where it does not take it."""
+    try:
+        return shop.open(read.proto, threads=threads, optimise=True)
+    except DeviceError as error:
+        raise ModelError(
+            error.what,
+            where=read.name,
+            expected="a model that onnxruntime runs",
+            fix="onnx.checker.check_model(model, full_check=True) tells what is wrong with a model",
+        ) from error
 
 
 def _first_run(

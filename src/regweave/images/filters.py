@@ -12,6 +12,7 @@ the middle of a kernel of even size is the element right and below. Channels are
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -116,6 +117,13 @@ def image_filter(name: str | Path) -> ImageFilter:
     A file is an .npy or a text with one row per line, [height, width] up to 63 x 63. InputError for unknown
     names and for files that hold no such kernel.
     """
+    if not isinstance(name, (str, os.PathLike)):
+        raise InputError(
+            f"{type(name).__name__} is no filter",
+            where="kernel",
+            expected="a name like 'gaussian5', or that of a file with a kernel",
+            fix="np.save the kernel, or give it to regweave.conv2d",
+        )
     word = str(name)
     sized = _SIZED.fullmatch(word)
     if sized is not None:

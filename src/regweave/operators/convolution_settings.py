@@ -120,7 +120,8 @@ def _whole_numbers(given: Any, where: str, *, least: int) -> tuple[int, ...]:
             raise TypeError
         values = tuple(map(operator.index, words))
     except TypeError:
-        raise InputError(f"{given!r} is not whole numbers", where=where, expected="whole numbers") from None
+        shown = given[0] if isinstance(given, tuple) and len(given) == 1 else given  # as it was written
+        raise InputError(f"{shown!r} is not whole numbers", where=where, expected="whole numbers") from None
     wrong = next((value for value in values if value < least), None)
     if wrong is not None:
         raise InputError(f"{wrong} in {where}", where=where, expected=f"at least {least}")

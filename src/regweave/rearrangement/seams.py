@@ -44,7 +44,7 @@ def seam_strategy(
         raise InputError(f"a chain of widths {tuple(widths)} has no seam", expected="at least two products")
     if not all(hasattr(width, "__index__") and width >= 1 for width in widths):
         raise InputError(f"a chain of widths {tuple(widths)}", expected="whole widths of at least 1")
-    target = find_machine(machine) if isinstance(machine, str) else machine
+    target = machine if isinstance(machine, WarpMachine) else find_machine(machine)
     instruction = product_instruction(dtype, target)
     chain = chain_layouts([instruction.name] * (len(widths) - 1), target, strategy=strategy)
     pairs = zip(widths[1:-1], chain.seams, strict=True)
