@@ -34,7 +34,7 @@ def test_filters_by_name(name, border):
         (np.uint8, 1, (31, 40, 3)),
         (np.uint16, 3, (20, 17, 1)),
         (np.float32, 2, (2, 3, 3)),
-        (np.uint8, 1, (45, 33, 1)),  # narrow and tall: planes, whose bands are gone through from top to bottom
+        (np.uint8, 1, (45, 33, 1)),  # narrow and tall: bands of planes, from top to bottom
         (np.float32, 1, (70, 50, 2)),
     ):
         image = (rng.random(shape) * 255).astype(dtype)
