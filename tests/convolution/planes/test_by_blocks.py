@@ -15,7 +15,7 @@ RANDOM = np.random.default_rng(9)
 @pytest.mark.parametrize(
     ("image", "weights", "stride", "padding", "form", "folded"),
     [
-        ((2, 40, 19, 400), (13, 40, 3, 3), 1, 1, "transformed", False),  # rows that two bands have
+        ((2, 130, 19, 90), (13, 130, 3, 3), 1, 1, "transformed", False),  # rows that two bands have
         ((1, 300, 14, 14), (31, 300, 3, 3), 1, 1, "transformed", True),
         ((1, 48, 34, 320), (11, 48, 3, 3), 2, 1, "transformed", False),
         ((1, 60, 20, 300), (9, 60, 3, 3), 1, 1, "none", False),
@@ -39,7 +39,7 @@ def test_results_are_those_of_float64(image, weights, stride, padding, form, fol
 
 def test_what_stays_in_the_first_level_cache_is_gone_through_filter_by_filter():
     small = convolution_of((1, 3, 112, 112), (64, 3, 7, 7), strides=2, padding=3)
-    large = convolution_of((1, 64, 112, 112), (64, 64, 3, 3), padding=1)
+    large = convolution_of((1, 128, 112, 112), (64, 128, 3, 3), padding=1)
     assert [choose(c, AVX2).tile.by_blocks for c in (small, large)] == [False, True]
     assert not choose(large, AVX512).tile.by_blocks  # a tile of 32 registers has more filters
 

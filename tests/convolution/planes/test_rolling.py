@@ -196,6 +196,16 @@ def test_channels_that_compete_for_the_cache_are_copied_first(isa, width, weight
     assert (choose(c, machine, clash=True).tile.copied > 0) == choose(c, machine).tile.rolling
 
 
+@pytest.mark.parametrize(("channels", "filters"), [(4, 1), (2, 1), (2, 2)])
+def test_of_16_registers_results_of_copied_rows_are_stored_at_once(channels, filters):
+    c = convolution_of((1, channels, 512, 8192), (filters, channels, 3, 3), padding=1)
+    tiles = [choose(c, AVX2, stream=True, late=True, clash=clash).tile for clash in (False, True)]
+    assert [(tile.stream, tile.lagging, tile.copied) for tile in tiles] == [
+        (True, True, 0),
+        (True, False, 32),
+    ]
+
+
 @pytest.mark.parametrize(("columns", "lines"), [(4096, True), (4080, True), (4088, False)])
 def test_results_of_half_a_line_do_not_pass_the_caches(columns, lines):
     """Blocks of 2 vectors of AVX2 are whole lines unless one is left over; other tiles end within lines."""

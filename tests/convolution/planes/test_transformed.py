@@ -66,6 +66,19 @@ def test_a_large_image_s_strips_leave_most_of_the_core_s_cache_to_others(channel
     assert (size <= 256 * 1024) == (channels == 16)
 
 
+@pytest.mark.parametrize(
+    ("channels", "size", "narrow"), [(8, 1920, True), (16, 320, True), (32, 512, True), (128, 56, False)]
+)
+def test_of_16_registers_strips_are_a_quarter_of_the_core_s_cache(channels, size, narrow):
+    """Where that is room for 40 columns: narrower ones of many channels would fetch weights too often."""
+    c = convolution_of((1, channels, size, size), (channels, channels, 3, 3), padding=1)
+    choice = choose(c, AVX2)
+    assert choice.form == "transformed"
+    taken = strip_bytes(c, AVX2, choice.form, choice.strip_columns, choice.band_rows)
+    assert (taken <= 128 * 1024) == narrow
+    assert choice.strip_columns >= 40
+
+
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(("stride", "kernel"), [(1, 4), (1, 5), (2, 3), (2, 5), (2, 7)])
 def test_transformed_rows_are_as_near_to_float64_as_the_sum(isa, stride, kernel):

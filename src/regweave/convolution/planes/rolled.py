@@ -31,8 +31,8 @@ _MOST_GROUP, _SET_LINES = 7, 8
 _MOST_FAR, _MOST_FAR_OF_TWO, _MOST_FAR_SHORT = 0.8, 0.5, 1 / 3
 #: Results of a row from which on it is not short.
 _LONG_ROW = 1024
-#: Vectors of a row that are copied at a time where planes compete for a cache.
-_COPIED = 16
+#: Bytes of a row that are copied at a time where planes compete for a cache.
+_COPIED_BYTES = 1024
 #: Rows of a band at least; those from which on each thread gets two.
 _LEAST_BAND, _LONG_BAND = 16, 64
 #: Threads that there is memory for, however many there are.
@@ -76,7 +76,7 @@ def rolled_tile(
         rolling=True,
         channels=c.group_channels,
         epilogue=epilogue,
-        copied=_COPIED if clash and c.group_channels > 1 else 0,
+        copied=_COPIED_BYTES // machine.vector_bytes if clash and c.group_channels > 1 else 0,
     )
 
 
@@ -134,7 +134,9 @@ def rolled_choice(c: Convolution, machine: VectorMachine, tile: ConvTile, thread
         strips += 1
     sizes = block_sizes(c, machine, strip, max(tile.vectors))
     lines = tile.stream and not any(size * machine.vector_bytes % LINE for size in sizes)
-    tile = replace(tile, vectors=sizes, stream=lines, lagging=tile.lagging and lines)
+    # loads of copies need not wait for stores: with AVX2 3 x 3 of 4 channels to 1 takes 116 instead of 168 ms
+    prompt = tile.copied > 0 and machine.mask_class == "vector"
+    tile = replace(tile, vectors=sizes, stream=lines, lagging=tile.lagging and lines and not prompt)
     rows, units = c.vertical.outputs, c.batch * c.groups * -(-columns // strip)
     bands = -(-2 * threads // units) if threads > 1 else 1
     if rows < bands * _LONG_BAND:
