@@ -25,7 +25,20 @@ def test_products_are_apart_where_that_spares_loads():
     assert not tile_of((1, 16, 112, 112), (64, 16, 3, 3)).apart  # 5 x 6 products fill the registers
     assert tile_of((1, 64, 112, 112), (64, 64, 3, 3)).apart
     assert tile_of((1, 16, 112, 112), (64, 16, 3, 3), AVX2).apart  # where only 2 x 6 do
-    assert not tile_of((1, 3, 112, 112), (64, 3, 3, 3), AVX2).apart  # too few taps
+    few = [
+        ((1, 1, 60, 112), (64, 1, 3, 3)),
+        ((1, 9, 60, 112), (64, 9, 3, 1)),
+        ((1, 4, 60, 112), (8, 4, 2, 2)),
+    ]
+    assert [tile_of(*shapes, AVX2).apart for shapes in few] == [False] * 3  # too few taps
+
+
+def test_few_registers_transform_few_channels_whose_results_stay_in_a_cache():
+    forms = {}
+    for channels, size in ((1, 100), (2, 100), (2, 1000), (3, 1000)):
+        c = convolution_of((1, channels, size, size), (8, channels, 3, 3), padding=1)
+        forms[channels, size] = choose(c, AVX2).form
+    assert forms == {(1, 100): "none", (2, 100): "transformed", (2, 1000): "none", (3, 1000): "transformed"}
 
 
 def test_what_goes_over_memory_or_is_scattered_stays_together():

@@ -118,7 +118,8 @@ def test_outputs_of_a_thread_can_be_insisted_on(machine):
 
 def test_the_processors_plan_is_what_conv2d_does():
     assert plan_conv(*CASE, machine="avx512").form == "transformed"
-    assert plan_conv(*CASE, machine="avx2").form == "none"
+    assert plan_conv(*CASE, machine="avx2").form == "transformed"
+    assert plan_conv((1, 1, 900, 120), (32, 1, 3, 3), 1, 1, machine="avx2").form == "none"
     assert plan_conv((1, 3, 224, 224), (64, 3, 7, 7), 2, 3, machine="avx512").form == "transformed"
     assert plan_conv((1, 3, 224, 224), (64, 3, 7, 7), 2, 3, machine="avx2").form == "transformed"
     assert plan_conv((1, 3, 224, 224), (64, 3, 7, 7), 3, 3).form == "polyphase"

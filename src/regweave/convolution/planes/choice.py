@@ -50,6 +50,8 @@ from regweave.operators import Convolution, Elementwise
 #: Filters of which all of a transform's products find room, at most, for these to be taken one after the
 #: other from FEW_TAPS on; kernel columns of all channels from which on that pays else.
 _FEW_TOGETHER, _MANY_TAPS = 4, 144
+#: The same of machines whose registers hold all products of two filters.
+_LEAST_TAPS = 3
 #: Kernel columns that are written out, at most.
 _MOST_TOGETHER = 7
 
@@ -130,6 +132,7 @@ def choose(
         row_step=c.horizontal.stride if direct else 1,
         missing=_missing(c, rows) if direct and columns > 0 else (0, 0),
         far_weights=far,
+        taps_together=_together(c, machine) if not by_column else 1,
         halves=_halves(c, machine, strip),
         stream=stream,
         dense=dense,
@@ -159,9 +162,10 @@ def _transformed(
     map_, c = c, unfolded(c, by)
     strip = strip_columns(c, machine, "transformed", by.rows if by else t.outputs)
     outputs, vectors = (registers - 2) // t.products, 1
-    worth = c.group_channels * c.horizontal.kernel >= (FEW_TAPS if outputs < _FEW_TOGETHER else _MANY_TAPS)
-    outputs = max(1, min(c.group_filters, outputs))
     few = machine.mask_class == "vector"  # registers: costly activations would not spare them loads
+    least = _MANY_TAPS if outputs >= _FEW_TOGETHER else _LEAST_TAPS if few else FEW_TAPS
+    worth = c.group_channels * c.horizontal.kernel >= least
+    outputs = max(1, min(c.group_filters, outputs))
     apart = worth and dense and (few or Epilogue(epilogue, by_vector=False).direct)
     if apart:
         outputs, vectors = flat_shape(machine, registers, c.group_filters, -(-strip // machine.lanes))
@@ -177,7 +181,7 @@ def _transformed(
         halves=_halves(c, machine, strip),
         transform=t,
         apart=apart,
-        taps_together=c.horizontal.kernel if apart and few and c.horizontal.kernel <= _MOST_TOGETHER else 1,
+        taps_together=_together(c, machine) if apart else 1,
         in_place=in_place,
         in_place_step=c.horizontal.stride,
         image_pieces=most_image_pieces(map_, by, machine.lanes) if by else 0,
@@ -187,6 +191,12 @@ def _transformed(
     # which rows are a group decides how they round: the bits must not depend on the number of threads
     band = by.rows if by else band_rows_of(c, machine, "transformed", strip, t.outputs, SHARERS)
     return Choice("transformed", tile, tiles, strip, band, by)
+
+
+def _together(c: Convolution, machine: VectorMachine) -> int:
+    """Taps that are written out, of a kernel row: where registers are few a tap is few products."""
+    columns = c.horizontal.kernel
+    return columns if machine.mask_class == "vector" and columns <= _MOST_TOGETHER else 1
 
 
 def _halves(c: Convolution, machine: VectorMachine, strip: int) -> bool:
