@@ -14,7 +14,7 @@ from regweave.operators import ChannelAdd, Gelu, MulScalar, Relu, TensorAdd
 
 SIZES = (
     (0, 3, 5), (1, 1, 1), (5, 3, 0), (2, 17, 33), (7, 5, 64), (13, 64, 130), (100, 33, 200), (340, 20, 70),
-    (1, 50, 1000), (3, 9, 129),
+    (1, 50, 1000), (3, 9, 129), (10, 600, 40),
 )  # fmt: skip
 
 

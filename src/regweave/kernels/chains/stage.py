@@ -60,8 +60,9 @@ class Stage:
     take the row loop. `pitch`: bytes between two rows of the panel. `columns`: which lanes exist. `stream`:
     results go past the caches; else `claim` asks for their lines beforehand. `following`: bytes to the next
     panel, where that should be asked for during this one's first tiles, a line of each row in each tile; 0
-    where all panels stay in the core's own cache. Epilogues by vector go on to
-    the panels that follow; the others have one panel, and their packed weights are the scalars.
+    where all panels stay in the core's own cache. With `follows` they stand in slot `panel_step`, and the
+    first tile asks for all of the next panel, whose rows are a line each. Epilogues by vector go on to the
+    panels that follow; the others have one panel, and their packed weights are the scalars.
     """
 
     scalars: Rows | Packed | Blocks
@@ -75,10 +76,15 @@ class Stage:
     claim: bool
     ahead: Ahead
     following: int = 0
+    follows: bool = False
 
     @property
     def stem(self) -> str:
         return "stage"
+
+    @property
+    def _asks(self) -> bool:
+        return self.follows or self.following > 0
 
     @property
     def _direct(self) -> bool:
@@ -92,7 +98,9 @@ class Stage:
         b.emit("mov", r.out, w.slot("out"))
         b.emit("mov", r.left, w.slot("count"))
         b.emit("mov", r.walk, w.slot("panel"))
-        if self.following:
+        if self.follows:
+            b.emit("mov", r.asked, w.slot("panel_step"))
+        elif self.following:
             b.emit("mov", r.asked, self.following)
         for t in range(self.epilogue.tensors):
             w.copy_slot(f"extra{t}_here", f"extra{t}")
@@ -100,7 +108,9 @@ class Stage:
         b.emit("jump_less", tail)
         b.label(six)
         self._full_tile(w)
-        if self.following:
+        if self.follows:
+            b.emit("zero", r.asked)
+        elif self.following:
             self._ask_further(w)
         b.emit("sub", r.left, g.scalars)
         b.emit("jump_greater_equal", six)
@@ -127,7 +137,7 @@ class Stage:
         if not self._direct:
             self._spilled_tile(w, count)
             return
-        ask = self.following > 0
+        ask = self._asks
         acc = emit_products(w, self.scalars, count, self.widths[0], self.pitch, ask=ask)
         self.place.prepare(w, count)
         finish_tile(w, self.epilogue, self.place, acc, self.columns, self.stream)
@@ -153,7 +163,7 @@ class Stage:
                 w.b.emit("prefetch_write", self.place.at(w, i, j))
 
     def _spilled_tile(self, w: Workspace, count: int) -> None:
-        ask = self.following > 0 and count == w.geometry.scalars
+        ask = self._asks and count == w.geometry.scalars
         w.call(SpilledProducts(self.scalars, count, self.widths, self.pitch, ask))
         w.b.emit("mov", w.r.steps, count)
         w.call(RowLoop(self.epilogue, self.place, self.extras, self.widths[-1], self.columns, self.stream))

@@ -65,6 +65,11 @@ class Geometry:
         """Bytes of one row of a full panel."""
         return 4 * self.columns
 
+    @property
+    def line_panels(self) -> bool:
+        """Whether a row of a full panel is one line of 64 bytes."""
+        return self.panel_bytes == 64
+
     def scalar_tiles(self, count: int) -> tuple[int, ...]:
         """`count` cut into tiles, largest first: 17 -> (6, 6, 4, 1)."""
         tiles = [self.scalars] * (count // self.scalars)
