@@ -13,7 +13,10 @@ def main() -> int:
         from regweave.cli.app import main as program
 
         return program()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # an interrupt while a class is made is wrapped by Python
+        if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         if sys.stderr is not None:
             print("interrupted", file=sys.stderr)
         return 130

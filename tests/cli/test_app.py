@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import types
@@ -13,6 +14,7 @@ import pytest
 from regweave.cli import app as program
 from regweave.cli import main
 from regweave.cli.failures import exit_code_of
+from regweave.cli.process import Ended
 from regweave.errors import (
     AssemblyError,
     DeviceError,
@@ -183,10 +185,28 @@ def test_interrupting_is_130(monkeypatch, capfd):
     assert "interrupted" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("signalled", "code", "word"),
+    [(KeyboardInterrupt(), 130, "interrupted"), (Ended(signal.SIGTERM), 143, "terminated")],
+)
+def test_a_signal_while_a_class_is_made_is_one(signalled, code, word, monkeypatch, capfd):
+    class Signalled:
+        def __set_name__(self, owner, name):
+            raise signalled
+
+    def verb():
+        type("Made", (), {"value": Signalled()})  # Python makes a RuntimeError of it until 3.11
+
+    use_verb(monkeypatch, verb)
+    assert main(["doctor"]) == code
+    assert capfd.readouterr().err == f"{word}\n"
+
+
 def test_a_bug_keeps_its_traceback(monkeypatch):
-    use_verb(monkeypatch, fails_with(ZeroDivisionError()))
-    with pytest.raises(ZeroDivisionError):
-        main(["doctor"])
+    for error in (ZeroDivisionError, RuntimeError):
+        use_verb(monkeypatch, fails_with(error()))
+        with pytest.raises(error):
+            main(["doctor"])
 
 
 def test_a_reader_that_leaves_early_is_no_error():

@@ -86,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ended_by_signals():
             mend_streams()
             return _run(words)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return INTERRUPTED
-    except Ended as end:
-        _say("terminated")
-        return end.code
+    except (KeyboardInterrupt, Ended) as end:
+        return _ended(end)
+    except RuntimeError as error:  # of a signal while a class was made: Python wraps it (cached_property)
+        if not isinstance(error.__cause__, (KeyboardInterrupt, Ended)):
+            raise
+        return _ended(error.__cause__)
     except BrokenPipeError:  # the reader has gone (`regweave ... | head`)
         return OK
     except OSError as error:
@@ -103,9 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drop_streams()
 
 
-def _say(word: str) -> None:
+def _ended(end: KeyboardInterrupt | Ended) -> int:
+    """Say that a signal ended the program; the exit code."""
+    word, code = ("terminated", end.code) if isinstance(end, Ended) else ("interrupted", INTERRUPTED)
     with suppress(OSError):
         print(word, file=sys.stderr)
+    return code
 
 
 def _run(words: list[str]) -> int:
