@@ -12,7 +12,7 @@ from regweave.devices.onnxruntime import unsupported_reason
 from regweave.engine.building.optimiser import Workshop
 from regweave.engine.deciding.evidence import Evidence
 from regweave.engine.deciding.judgement import CLOSE_SPEEDUP, Judgement
-from regweave.engine.deciding.proposals import Proposal
+from regweave.engine.deciding.predictions import Proposal
 from regweave.engine.deciding.sieving import drop_slow
 from regweave.engine.measuring.profiling import Recording
 from regweave.engine.measuring.racing import Race

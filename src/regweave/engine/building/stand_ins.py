@@ -9,7 +9,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,32 +23,24 @@ from regweave.engine.building.blocking.forms import NCHWC
 from regweave.engine.building.blocking.rewriting import blocked_name
 from regweave.engine.building.blocking.view import REORDER_INPUT, REORDER_OUTPUT
 from regweave.engine.building.views_between import drop_unread, former_names, join_views
-from regweave.engine.natives.linewise import linewise_operator
+from regweave.engine.natives.linewise import line_work, linewise_operator
 from regweave.engine.natives.moving import move_operator, side_by_side
 from regweave.engine.natives.native import Native
 from regweave.engine.natives.natives import Natives
 from regweave.engine.natives.plain import PlainTensors
-from regweave.engine.natives.pooling import pool_operator
+from regweave.engine.natives.pooling import pool_of, pool_operator
 from regweave.engine.natives.reordering import reorder_operator
 from regweave.errors import ModelError, UnsupportedError
 from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
-from regweave.kernels.blocks.pools import Pool
-from regweave.kernels.tensors.lines import LargestOfLine, LayerNorm, LineWork, Mean, Softmax
 
 STAND_IN = "StandIn"
 """What their op types begin with; a number follows."""
-
-Pads = tuple[int, int, int, int]
 
 SIZE = (1, 32, 32)
 """Batch, height and width of images for which nothing else is known."""
 
 _BLOCKED = blocked_name("")
-_EPSILON = 1e-5
-_LAST_AXIS = 13
-"""The operator set from which a Softmax is of one axis, the last one by default; before, all axes from its
-axis on, by default 1, were one line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +137,9 @@ class _Finder:
             if node.op_type == "Concat":
                 return self._whole_blocks(node, name)
             return self._elementwise(node, name)
-        work = (
-            _line_work(node, self.plain, self.known, self.opset) if node.domain in ("", "ai.onnx") else None
-        )
+        work = None
+        if node.domain in ("", "ai.onnx"):
+            work = line_work(node, self.plain, self.known.constant, self.opset)
         if work is None:
             return self.plain.find(node, name, self.natives)
         machine, threads = self.natives.machine, self.natives.threads
@@ -191,7 +183,7 @@ class _Finder:
         self.padded[node.output[0]] = count
         if node.op_type == "GlobalAveragePool":
             return self.natives.mean(count, name), [source]
-        pool = _pool(node)
+        pool = pool_of(node)
         if pool is None:
             return None, []
         return Native(*pool_operator(name, pool, count, self.natives.machine, self.natives.threads)), [source]
@@ -249,65 +241,3 @@ class _Finder:
                 reads = [piece.input, *piece.extra_inputs]
                 return self.natives.build(piece, name, blocked=True), reads
         return None, []
-
-
-def _pool(node: onnx.NodeProto) -> Pool | None:
-    """What a blocked pool computes, if there is a kernel for it."""
-    dilated = any(step != 1 for step in attribute(node, "dilations") or ())
-    if node.op_type not in ("MaxPool", "AveragePool") or attribute(node, "ceil_mode") or dilated:
-        return None
-    (high, wide), (down, across) = attribute(node, "kernel_shape"), attribute(node, "strides") or (1, 1)
-    pads = _padding(node, (high, wide), (down, across))
-    if pads is None:
-        return None
-    mean, counts = node.op_type == "AveragePool", bool(attribute(node, "count_include_pad"))
-    pool = Pool((high, wide), (down, across), pads, mean=mean, counts_padding=counts)
-    return pool if pool.is_whole else None
-
-
-def _padding(node: onnx.NodeProto, kernel: Sequence[int], strides: Sequence[int]) -> Pads | None:
-    """What a pool adds above, to the left, below and to the right; None where that depends on the image."""
-    auto = attribute(node, "auto_pad", "NOTSET")
-    if auto in ("NOTSET", ""):
-        top, left, bottom, right = attribute(node, "pads") or (0, 0, 0, 0)
-        return top, left, bottom, right
-    if auto == "VALID":
-        return 0, 0, 0, 0
-    if tuple(strides) != (1, 1):
-        return None
-    (above, before), (below, behind) = (tuple((side - 1 + more) // 2 for side in kernel) for more in (0, 1))
-    return (above, before, below, behind) if auto == "SAME_UPPER" else (below, behind, above, before)
-
-
-def _line_work(node: onnx.NodeProto, shapes: PlainTensors, known: Known, opset: int) -> dict[str, Any] | None:
-    """What a node does to the last axes of a tensor, as arguments of `linewise_operator`."""
-    shape = shapes(node.input[0]) if node.input else None
-    if not shape or len([name for name in node.output if name]) != 1:
-        return None
-    rank = len(shape)
-    if node.op_type == "GlobalAveragePool" and rank > 2:
-        return {"work": Mean(), "axes": rank - 2}
-    if node.op_type in ("ReduceMean", "ReduceMax"):
-        work: LineWork = Mean() if node.op_type == "ReduceMean" else LargestOfLine()
-        axes = attribute(node, "axes")
-        if axes is None and len(node.input) > 1:
-            axes = known.constant(node.input[1])
-        last = None if axes is None else sorted(int(axis) % rank for axis in axes)
-        if not last or last != list(range(rank - len(last), rank)):
-            return None
-        return {"work": work, "axes": len(last), "keep": bool(attribute(node, "keepdims", 1))}
-    early = node.op_type == "Softmax" and opset < _LAST_AXIS
-    axis = attribute(node, "axis", 1 if early else -1) % rank
-    if early:
-        return {"work": Softmax(), "axes": rank - axis}
-    if axis != rank - 1:
-        return None
-    if node.op_type == "Softmax":
-        return {"work": Softmax(), "axes": 1}
-    if node.op_type == "LayerNormalization":
-        scale, bias = (known.constant(name) if name else None for name in (*node.input[1:], "", "")[:2])
-        if scale is None or (len(node.input) > 2 and node.input[2] and bias is None):
-            return None
-        eps = attribute(node, "epsilon", _EPSILON)
-        return {"work": LayerNorm(eps), "axes": 1, "scale": scale, "bias": bias}
-    return None

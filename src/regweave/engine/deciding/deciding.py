@@ -22,7 +22,7 @@ from regweave.engine.building.building import Build, joined
 from regweave.engine.deciding.evidence import LEAST_WHOLE, Evidence
 from regweave.engine.deciding.growing import grow
 from regweave.engine.deciding.judgement import Judgement
-from regweave.engine.deciding.proposals import Proposal
+from regweave.engine.deciding.predictions import Proposal
 from regweave.engine.deciding.sieving import buildable, drop_slow, verified
 from regweave.engine.deciding.uniting import unite
 from regweave.engine.measuring.racing import Race

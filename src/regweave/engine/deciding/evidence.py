@@ -18,7 +18,7 @@ import onnx
 from regweave.devices.onnxruntime import NativeSession
 from regweave.engine.building.building import BLOCKED, Build, build
 from regweave.engine.building.optimiser import Workshop
-from regweave.engine.deciding.proposals import Proposal
+from regweave.engine.deciding.predictions import Proposal
 from regweave.engine.measuring.attribution import native_time, replaced_time
 from regweave.engine.measuring.profiling import Recording, recordings
 from regweave.engine.measuring.racing import Race, race, timer

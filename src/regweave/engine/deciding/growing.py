@@ -15,7 +15,7 @@ from regweave.devices.cpu import caches
 from regweave.devices.onnxruntime import MOST_IMAGES
 from regweave.engine.deciding.evidence import Evidence
 from regweave.engine.deciding.judgement import Judgement
-from regweave.engine.deciding.proposals import Proposal
+from regweave.engine.deciding.predictions import Proposal
 from regweave.engine.deciding.sieving import buildable, verified
 from regweave.graphs import find_regions
 

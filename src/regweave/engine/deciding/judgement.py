@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from regweave.engine.deciding.proposals import Proposal
+from regweave.engine.deciding.predictions import Proposal
 from regweave.engine.report import Timing
 from regweave.engine.verifying.verification import Check
 

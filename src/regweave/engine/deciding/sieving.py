@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from regweave.engine.deciding.evidence import Evidence
 from regweave.engine.deciding.judgement import Judgement, errors_of
-from regweave.engine.deciding.proposals import Proposal
+from regweave.engine.deciding.predictions import Proposal
 from regweave.errors import UnsupportedError, VerificationError
 
 ROUNDS_OF_DROPPING = 2

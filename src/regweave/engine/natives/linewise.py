@@ -9,23 +9,33 @@ Lines are shared out between threads.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
+import onnx
 
 from regweave.devices import cpu
 from regweave.devices.onnxruntime import OUTPUT_PLACE, RANK, Place, Prepared, SizedOperator, Step
 from regweave.errors import InputError
+from regweave.graphs.attributes import attribute
 from regweave.kernels.tensors.lines import (
     LargestOfLine,
     LayerNorm,
     LineWork,
     Mean,
+    Softmax,
     line_arguments,
     line_kernel,
 )
 from regweave.machines.x86 import VectorMachine
+
+_EPSILON = 1e-5
+_LAST_AXIS = 13
+"""The operator set from which a Softmax is of one axis, the last one by default; before, all axes from its
+axis on, by default 1, were one line."""
 
 PART_ELEMENTS = 1 << 14
 """Elements below which a part is not worth waking a thread for."""
@@ -73,6 +83,46 @@ def linewise_operator(
 
     operator = SizedOperator(name, (None,), ctypes.sizeof(kind), prepare, keep=(function, extras), rank=rank)
     return operator, function
+
+
+def line_work(
+    node: onnx.NodeProto,
+    shapes: Callable[[str], Sequence[Any] | None],
+    constant: Callable[[str], np.ndarray | None],
+    opset: int,
+) -> dict[str, Any] | None:
+    """What a node of operator set `opset` does to the last axes of a tensor, as arguments of
+    `linewise_operator`, by the shape of a tensor and the values of a constant; None if nothing."""
+    shape = shapes(node.input[0]) if node.input else None
+    if not shape or len([name for name in node.output if name]) != 1:
+        return None
+    rank = len(shape)
+    if node.op_type == "GlobalAveragePool" and rank > 2:
+        return {"work": Mean(), "axes": rank - 2}
+    if node.op_type in ("ReduceMean", "ReduceMax"):
+        work: LineWork = Mean() if node.op_type == "ReduceMean" else LargestOfLine()
+        axes = attribute(node, "axes")
+        if axes is None and len(node.input) > 1:
+            axes = constant(node.input[1])
+        last = None if axes is None else sorted(int(axis) % rank for axis in axes)
+        if not last or last != list(range(rank - len(last), rank)):
+            return None
+        return {"work": work, "axes": len(last), "keep": bool(attribute(node, "keepdims", 1))}
+    early = node.op_type == "Softmax" and opset < _LAST_AXIS
+    axis = attribute(node, "axis", 1 if early else -1) % rank
+    if early:
+        return {"work": Softmax(), "axes": rank - axis}
+    if axis != rank - 1:
+        return None
+    if node.op_type == "Softmax":
+        return {"work": Softmax(), "axes": 1}
+    if node.op_type == "LayerNormalization":
+        scale, bias = (constant(name) if name else None for name in (*node.input[1:], "", "")[:2])
+        if scale is None or (len(node.input) > 2 and node.input[2] and bias is None):
+            return None
+        eps = attribute(node, "epsilon", _EPSILON)
+        return {"work": LayerNorm(eps), "axes": 1, "scale": scale, "bias": bias}
+    return None
 
 
 def _extras(scale: np.ndarray | None, bias: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

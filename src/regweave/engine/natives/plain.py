@@ -13,7 +13,7 @@ they were plain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from regweave.devices.onnxruntime import MOST_IMAGES
+from regweave.engine.natives.alone import piece_alone
 from regweave.engine.natives.moving import (
     Plan,
     cut,
@@ -38,8 +39,9 @@ from regweave.engine.natives.moving import (
 from regweave.engine.natives.native import Native
 from regweave.engine.natives.natives import Natives
 from regweave.engine.natives.pairing import pair_operator
-from regweave.errors import InputError, ModelError, UnsupportedError
-from regweave.graphs import Model, Piece, find_pieces, read_model
+from regweave.engine.natives.views import by_symbols, view_rule
+from regweave.errors import ModelError, UnsupportedError
+from regweave.graphs import Model
 from regweave.graphs.attributes import attribute
 from regweave.graphs.elementwise.unary import ORT_DOMAIN
 from regweave.graphs.shapes.reshapes import reshaped
@@ -49,7 +51,6 @@ Dims = tuple[Any, ...]
 
 _VIEWS = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 _DEFAULT = ("", "ai.onnx")
-_IR = 8
 
 MOST_RIGHT = 1 << 16
 """Elements of a matrix that its pair is multiplied by: beyond the second cache, onnxruntime's blocks pay."""
@@ -134,7 +135,7 @@ class PlainTensors:
         if out is not None and not (
             node.op_type == "Squeeze" and len(node.input) < 2 and not attribute(node, "axes")
         ):
-            return self._rule(node), out
+            return view_rule(node, self.integers, self.opset), out
         # the sizes are computed: what is known of the result must be what the model says of this very node
         maker = self.model.makers.get(node.output[0])
         original = None if maker is None else self.model.nodes[maker]
@@ -146,21 +147,7 @@ class PlainTensors:
             or not out
         ):
             return None
-        return None if (known := _by_symbols(shape, out)) is None else (known, out)
-
-    def _rule(self, node: onnx.NodeProto) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
-        """What a view makes of a shape. It keeps nothing of the model alive but its own constants."""
-        twin, opset = onnx.NodeProto(), self.opset
-        twin.CopyFrom(node)
-        constants = {tensor: self.integers(tensor) for tensor in node.input[1:]}
-
-        def rule(given: tuple[int, ...]) -> tuple[int, ...]:
-            found = reshaped(twin, given, constants.get, opset)
-            if found is None:
-                raise InputError(f"a tensor of shape {list(given)}", where=twin.name)
-            return tuple(dim for dim in found if isinstance(dim, int))
-
-        return rule
+        return None if (known := by_symbols(shape, out)) is None else (known, out)
 
     def _move(self, node: onnx.NodeProto, name: str, natives: Natives):
         shapes = (
@@ -263,51 +250,9 @@ class PlainTensors:
         values = {tensor: value for tensor, value in constants.items() if value is not None}
         shapes = {tensor: shape for tensor, shape in images.items() if shape}
         with suppress(UnsupportedError, ModelError):
-            piece, out = self._only_piece(node, values, shapes)
+            sizes = {tensor: self._sizes(tensor, shape) for tensor, shape in shapes.items()}
+            piece, out = piece_alone(node, values, shapes, sizes, self.opset)
             if piece is not None and out is not None:
                 reads = [piece.input, *piece.extra_inputs]
                 return natives.build(piece, name), reads, out
         return None
-
-    def _only_piece(
-        self, node: onnx.NodeProto, values: Mapping[str, np.ndarray], shapes: Mapping[str, Dims]
-    ) -> tuple[Piece | None, Dims | None]:
-        symbols: dict[Any, str] = {}
-        sizes: dict[str, int] = {}
-        infos = []
-        for tensor, shape in shapes.items():
-            for dim, size in zip(shape, self._sizes(tensor, shape), strict=True):
-                if not isinstance(dim, int):
-                    sizes[symbols.setdefault(dim, f"size{len(symbols)}")] = size
-            dims = [dim if isinstance(dim, int) else symbols[dim] for dim in shape]
-            infos.append(helper.make_tensor_value_info(tensor, onnx.TensorProto.FLOAT, dims))
-        twin = onnx.NodeProto()
-        twin.CopyFrom(node)
-        twin.name = f"{node.output[0]}/native"
-        y = helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None)
-        tensors = [
-            numpy_helper.from_array(np.ascontiguousarray(v).reshape(v.shape), t) for t, v in values.items()
-        ]
-        graph = helper.make_graph([twin], "alone", infos, [y], tensors)
-        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(ORT_DOMAIN, 1)]
-        read = read_model(helper.make_model(graph, opset_imports=opsets, ir_version=_IR), sizes)
-        found = [piece for piece in find_pieces(read) if piece.refusal is None]
-        names: dict[Any, Any] = {symbol: dim for dim, symbol in symbols.items()}
-        out = read.symbols.get(node.output[0])
-        if len(found) != 1 or len(found[0].nodes) != len(read.nodes) or out is None:
-            return None, None
-        return found[0], tuple(names.get(dim, dim) for dim in out)
-
-
-def _by_symbols(shape: Dims, out: Dims) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
-    """How a shape becomes another of which every dimension but one is a number or one of the first's."""
-    axes = [dim if isinstance(dim, int) else (shape.index(dim),) if dim in shape else None for dim in out]
-    if axes.count(None) > 1:
-        return None
-
-    def rule(given: tuple[int, ...]) -> tuple[int, ...]:
-        dims = [given[axis[0]] if isinstance(axis, tuple) else axis for axis in axes]
-        known = prod(dim for dim in dims if dim is not None)
-        return tuple((prod(given) // known if known else 0) if dim is None else dim for dim in dims)
-
-    return rule
