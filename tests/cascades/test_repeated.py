@@ -97,6 +97,7 @@ def test_parts_are_few_unless_they_are_long() -> None:
     assert job_parts(4e8, 3) == 12
     assert job_parts(1e12, 2) == 32
     assert job_parts(1e12, 2, most=9) == 8
+    assert job_parts(1e12, 3, most=2) == 3
 
 
 def test_an_array_starts_where_numpy_says():

@@ -46,7 +46,8 @@ _MOST_SCRATCH = 16 << 20
 
 
 def job_parts(flops: float, threads: int, most: int = sys.maxsize) -> int:
-    """Into how many parts a job of so many float operations is divided for up to `threads` threads.
+    """Into how many parts a job of so many float operations is divided for up to `threads` threads: at most
+    `most`, or else one per thread, of which some may then find no work.
 
     One per thread would do if all ran at one speed from the start; a few more even out what does not. Many
     more cost: each has scratch memory of its own, so that an intermediate is not in the core's cache when the

@@ -8,8 +8,9 @@ import pytest
 from regweave import plan_conv
 from regweave.convolution import Conv2d
 from regweave.convolution.channels_last import relayed
-from regweave.convolution.channels_last.banded import band_bytes, bands, can_band
-from regweave.convolution.channels_last.relayed import BandedConvolution
+from regweave.convolution.channels_last.banded import BandChoice, band_bytes, bands, can_band
+from regweave.convolution.channels_last.relayed import BandedConvolution, band_parts
+from regweave.convolution.decision import decide, dense_strides
 from regweave.devices import cpu
 from regweave.kernels.relay import RelayPart, RelayStep, relay_kernel
 from regweave.machines.x86 import AVX2, AVX512, supports
@@ -34,6 +35,27 @@ def random_case(random):
     x = random.standard_normal((int(random.choice([1, 2])), height, width, channels), dtype=np.float32)
     w = random.standard_normal((filters, channels // groups, *kernel), dtype=np.float32)
     return x, w, random.standard_normal(filters, dtype=np.float32), settings
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_more_threads_than_bands(batch, isa):
+    """As few bands as there is much to do in each: every part of the work has one."""
+    random = np.random.default_rng(4)
+    w = random.standard_normal((4, 4, 9, 9), dtype=np.float32)
+    x = random.standard_normal((batch, 60, 217, 4), dtype=np.float32)
+    c = convolution_of((batch, 4, 60, 217), w.shape)
+    expected = np.moveaxis(c.reference(np.moveaxis(x, -1, 1), w), 1, -1)
+    step = [dense_strides(shape, "nhwc") for shape in (c.image_shape, c.out_shape)]
+    machine = next(machine for machine in MACHINES if machine.name == isa)
+    for threads in (2, 3, 7):
+        choice = decide(c, machine, *step, threads=threads).choice
+        assert isinstance(choice, BandChoice)
+        count = batch * len(list(bands(c, choice.band_rows)))
+        assert count <= threads
+        assert band_parts(c, choice, threads) <= count
+        y = Conv2d(w, order="nhwc", isa=isa, threads=threads)(x)
+        assert abs(y - expected).max() < 2e-6 * abs(expected).max() + 2e-5
 
 
 @pytest.mark.parametrize("isa", ISAS)

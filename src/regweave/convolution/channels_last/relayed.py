@@ -250,4 +250,5 @@ def band_parts(c: Convolution, choice: BandChoice, threads: int) -> int:
     """Parts that the work is divided in: as many as strips have memory for, and one for each thread."""
     room = strip_limit(c) // max(1, band_bytes(c, choice))
     units = c.batch * -(-c.vertical.outputs // choice.band_rows)
-    return job_parts(2.0 * c.products, threads, min(units, max(threads, room // threads * threads)))
+    most = min(units, max(threads, room // threads * threads))
+    return min(most, job_parts(2.0 * c.products, threads, most))  # a relay has a step at least
