@@ -2,7 +2,8 @@
 
 `structure` describes a filter, `kernel` goes over the image; `rows` makes sums along a row, and down the
 columns `columns` keeps them in registers, or `rolled` with `kept` in memory; `finishing` makes pixels of
-them. Means of many pixels are running sums (`means`, on AVX2 `narrow_means`).
+them. Means of many pixels (`means`) are `running` sums, with `masked_means` or, on AVX2,
+`narrow_means`.
 
 Weights that are no whole numbers are multiplied in f32: `weighted` describes such a filter, `segments` goes
 over the image by `lines`, and `floats` are its pixels.

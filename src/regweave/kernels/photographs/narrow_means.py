@@ -1,6 +1,6 @@
 """Means over many pixels on AVX2: no lanes are masked, and a vector has eight sums along a row.
 
-As in `means`, but for two things. What fills no vector at a row's end is done element by element. And the
+Two things differ from `masked_means`. What fills no vector at a row's end is done element by element. And the
 sums along do not wait for one another from vector to vector: a block is as many vectors as fill whole pixels,
 three of three channels, and what is added to a block are sums of the blocks before, one addition a block:
 
@@ -17,7 +17,7 @@ from math import gcd
 
 from regweave.assembly.variables import Memory, Variable
 from regweave.kernels.photographs.doubles import DoubleMath
-from regweave.kernels.photographs.means import Means
+from regweave.kernels.photographs.running import Means
 from regweave.kernels.photographs.words import PATTERNS
 from regweave.machines.instructions import Pattern
 
