@@ -23,6 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+# characters of a name that a message quotes
+_MOST_SHOWN = 200
+
 
 class RegweaveError(Exception):
     """Base of all errors raised on purpose.
@@ -93,18 +96,28 @@ class VerificationError(RegweaveError):
 def nearest_names(name: str, valid: Iterable[str], *, most: int = 3, alike: float = 0.4) -> tuple[str, ...]:
     """The valid names closest to `name`, best first; empty when none is close.
 
-    `alike`, from 0 to 1, is how much of two names must agree.
+    `alike`, from 0 to 1, is how much of two names must agree; capitals count as small letters.
     """
     import difflib
 
-    return tuple(difflib.get_close_matches(str(name), list(valid), n=most, cutoff=alike))
+    known: dict[str, str] = {}
+    for entry in valid:
+        known.setdefault(entry.casefold(), entry)
+    found = difflib.get_close_matches(str(name).casefold(), list(known), n=most, cutoff=alike)
+    return tuple(known[entry] for entry in found)
+
+
+def shown_name(name: object) -> str:
+    """A name as messages quote it: of one that nobody could have meant, the beginning."""
+    text = repr(name)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]}... ({len(text)} characters)"
 
 
 def unknown_name(what: str, name: object, known: Iterable[str], *, where: str | None = None) -> InputError:
     """The error to raise for a name that is none of those that are known: "unknown `what` ..."."""
     names = [*known]
     return InputError(
-        f"unknown {what} {name!r}",
+        f"unknown {what} {shown_name(name)}",
         where=where,
         expected="one of " + ", ".join(names),
         nearest=nearest_names(str(name), names),

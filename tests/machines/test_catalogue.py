@@ -59,6 +59,20 @@ def test_an_unknown_machine_lists_the_nearest():
         find_machine("gfx943")
 
 
+@pytest.mark.parametrize(("name", "meant"), [("GFX942", "gfx942"), ("Sm_90A", "sm_90a"), ("NEON", "neon")])
+def test_capitals_are_near_small_letters(name, meant):
+    with pytest.raises(InputError) as caught:
+        find_machine(name)
+    assert caught.value.nearest[0] == meant
+
+
+@pytest.mark.parametrize("find", [find_machine, find_layout, find_instruction])
+def test_of_endless_names_the_beginning_is_quoted(find):
+    with pytest.raises(InputError, match=r"unknown \w+ 'xxx.*x\.\.\. \(30002 characters\)") as caught:
+        find("x" * 30000)
+    assert len(str(caught.value)) < 1000
+
+
 def quoted(pattern):
     return sorted(set(re.findall(rf"`({pattern})`", TEXT)))
 
@@ -93,7 +107,7 @@ def test_names_are_text(name):
         find_machine(name)
 
 
-@pytest.mark.parametrize("name", ["", " ", ".", ":C"])
+@pytest.mark.parametrize("name", ["", " ", "..!", ":C"])
 def test_nothing_is_near_a_name_like_none(name):
     for find in (find_machine, find_layout, find_instruction):
         with pytest.raises(InputError, match=r"unknown \w+ '") as caught:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from regweave.errors import InputError, UnsupportedError, nearest_names, unknown_name
+from regweave.errors import InputError, UnsupportedError, nearest_names, shown_name, unknown_name
 from regweave.files import standing
 from regweave.layouts import Layout
 from regweave.machines.gpu import MatrixInstruction, WarpMachine
@@ -140,7 +140,7 @@ def find_instruction(name: str, machine: WarpMachine | None = None) -> MatrixIns
     _refuse_out_of_scope(name)
     names = tuple(chain.from_iterable(instructions for instructions, _ in _tables(machine)))
     raise InputError(
-        f"unknown instruction {name!r}",
+        f"unknown instruction {shown_name(name)}",
         expected="an instruction of the catalogue",
         nearest=nearest_names(name, names),
     )
@@ -172,7 +172,7 @@ def _find(base: str, name: str, machine: WarpMachine | None) -> Layout:
             return instructions[found].fragments[operand]
     _refuse_out_of_scope(base)
     raise InputError(
-        f"unknown layout {name!r}",
+        f"unknown layout {shown_name(name)}",
         expected="instruction:operand, for example mma.m16n8k8.tf32:C, or the name of a layout",
         nearest=_nearest(base, machine),
     )
