@@ -51,6 +51,15 @@ def test_streams_that_take_nothing(words, code, said):
     assert said in done.stderr
 
 
+@needs_shell
+def test_a_folder_that_was_removed(tmp_path):
+    line = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m regweave {LAYOUT} --svg a.svg"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "the folder that you are in was removed" in done.stderr
+    assert "cd to another" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("environment", "written"),
     [

@@ -9,6 +9,7 @@ Verbs are registered by name and imported when they are used (or when help needs
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -122,9 +123,21 @@ def _run(words: list[str]) -> int:
     except RegweaveError as error:
         return report_failure(error, as_json=as_json)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is not None:
+            return report_failure(file_failure(error), as_json=as_json)
+        if not _astray():
             raise  # not about a file that a person named
-        return report_failure(file_failure(error), as_json=as_json)
+        gone = InputError("the folder that you are in was removed", where=".", fix="cd to another")
+        return report_failure(gone, as_json=as_json)
+
+
+def _astray() -> bool:
+    """Whether the current folder is gone; names within it cannot be looked up then."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _parse_failure(error: CycloptsError) -> InputError:
