@@ -116,8 +116,8 @@ class RollingBand:
                 b.label(other)
         b.label(next_block)
         b.emit("add", r.near, 8 * len(BlockEntry._fields_))
-        self._count_down(w, "blocks_left", 1, block, "jump_nonzero")
-        self._count_down(w, "rows_left", self.tile.rows, group, "jump_greater")
+        w.count_down("blocks_left", 1, block, "jump_nonzero")
+        w.count_down("rows_left", self.tile.rows, group, "jump_greater")
         b.emit("ret")
 
     def _open(self, w: Workspace) -> None:
@@ -305,10 +305,3 @@ class RollingBand:
         size = column.vectors * w.geometry.vector_bytes
         w.b.emit("add", across, size)
         w.b.emit("add", sums, self._outputs * self._under_way * size)
-
-    def _count_down(self, w: Workspace, slot: str, by: int, again: str, jump: str) -> None:
-        value = w.b.general("value")
-        w.b.emit("mov", value, w.slot(slot))
-        w.b.emit("sub", value, by)
-        w.b.emit("mov", w.slot(slot), value)
-        w.b.emit(jump, again)
