@@ -10,7 +10,8 @@ that halve the resident threads. Memory's time hides behind arithmetic, or the o
 takes until it can be added to. A tile reads and writes many rows side by side: of more than a dozen or two a
 processor does not fetch the next lines in time, and where rows are a multiple of a power of two apart a cache
 loses them. The constants were fitted to all tiles of six convolutions and samples of nine others, 1 x 1 to
-7 x 7 with strides, dilations and groups, timed on one processor.
+7 x 7 with strides, dilations and groups, timed on one processor with AVX-512; those of the core
+(`machines.compute.machine.VectorCore`) once more to all tiles of six convolutions on one with AVX2.
 
 Memory counts image, weights and result once, rearranged rows there and back where they leave the cache.
 """
@@ -31,17 +32,16 @@ _HALF_OCCUPANCY, _GPU_BORDER = 1.15, 4.0
 #: which every other element is kept, and more for each that stands beside it; of a load for each lane; what a
 #: load takes more at the border.
 _LOAD, _UNROLLED_LOAD, _APART, _FURTHER, _GATHERED, _BORDER = 0.7, 1.8, 5.0, 1.0, 10.0, 4.0
-#: Cycles until a sum can be added to again, of a kernel row's and a channel's loop, of a tile, of a result.
-_LATENCY, _LOOP, _TILE, _RESULT = 4.2, 1.0, 4.0, 2.2
+#: Cycles of a kernel row's and a channel's loop, of a tile, of a result.
+_LOOP, _TILE, _RESULT = 1.0, 4.0, 2.2
 #: A result takes more where planes of more filters than these are a multiple of a page long.
 _FAR_RESULT, _STORE_WAYS = 6.0, 8
-#: What each register beyond so many costs where a compiler allocates them.
-_CROWDED, _UNCROWDED = 0.016, 19
+#: What each register beyond some costs where a compiler allocates them.
+_CROWDED = 0.016
 #: A cache keeps so many lines that begin at the same place of a page; cycles to get one back.
 _WAYS, _PAGE, _EVICTED = 8, 4096, 1.7
-#: Of so many rows the next lines are fetched in time, of channels that follow one another so many count;
-#: cycles to wait for a line of another row.
-_STREAMS, _MOST_DEEP, _LATE = 18, 4, 19.0
+#: Of rows of channels that follow one another so many count.
+_MOST_DEEP = 4
 #: The share of memory's time that does not hide behind arithmetic; nanoseconds of a rearranged element that
 #: is moved alone, and in vectors, by one of two cores.
 _UNHIDDEN, _MOVED_ALONE, _MOVED = 0.2, 0.9, 0.5
@@ -76,7 +76,7 @@ def _gpu_efficiency(plan: ConvPlan) -> float:
 
 
 def _vector_efficiency(plan: ConvPlan) -> float:
-    c, e = plan.convolution, plan.element
+    c, core, e = plan.convolution, plan.machine.core, plan.element
     ox, oy, oc = plan.outputs_per_thread
     down, taps, deep = c.vertical, c.vertical.kernel * c.horizontal.kernel, c.group_channels
     products = ox * oy * oc
@@ -88,7 +88,8 @@ def _vector_efficiency(plan: ConvPlan) -> float:
         load = _APART + _FURTHER * (ox - 1) if c.horizontal.stride == 2 else _GATHERED
     pitch = (c.horizontal.size if plan.form == "none" else plan.pitch) * e
     load += border_share(plan) * _BORDER
-    tap = max(products + load * loads, _LATENCY)
+    # a weight serves the rows of a tile, too, where a compiler has it in a register at all
+    tap = max(products + load * loads + core.weight_cost * oc, core.in_flight)
     channel = taps * tap + _LOOP * (1 if plan.taps_at_once else 1 + down.kernel)
     plane = down.outputs * c.horizontal.outputs * e
     result = _FAR_RESULT if plane % _PAGE == 0 and oc > _STORE_WAYS else _RESULT
@@ -97,8 +98,8 @@ def _vector_efficiency(plan: ConvPlan) -> float:
     rows, room = deep * held + oy * oc, _WAYS * (_PAGE // math.gcd(pitch, _PAGE)) / 2
     cycles += _EVICTED * max(0, rows - room)
     streams = min(deep, _MOST_DEEP) * held + oy * oc
-    cycles += _LATE * ox * max(0, streams - _STREAMS)
-    cycles *= 1 + _CROWDED * max(0, plan.registers.needed - _UNCROWDED)
+    cycles += core.late * ox * max(0, streams - core.streams)
+    cycles *= 1 + _CROWDED * max(0, plan.registers.needed - core.uncrowded)
     return deep * products * taps / cycles
 
 

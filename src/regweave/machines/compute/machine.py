@@ -18,6 +18,24 @@ from regweave.values import frozen
 
 
 @frozen
+class VectorCore:
+    """What a core makes of vectors that a compiler wrote, in multiply-adds of a vector; fitted to sweeps.
+
+    `in_flight` are begun until the first one's sum can be added to. `weight_cost` could be done instead of
+    reading a weight (0 where it is an operand in memory). Of `streams` rows the next lines are fetched in
+    time, for one more `late` could be done. Up to `uncrowded` registers a compiler finds its way.
+
+    Sources: `regweave bench conv --opencl --sweep` on a Zen 4 (the defaults) and a Zen 3.
+    """
+
+    in_flight: float = 4.2
+    weight_cost: float = 0.0
+    streams: int = 18
+    late: float = 19.0
+    uncrowded: int = 19
+
+
+@frozen
 class ComputeMachine:
     """One device. `lanes` threads work in step; `width` words are one vector load of a thread.
 
@@ -29,6 +47,7 @@ class ComputeMachine:
     a kernel. `load_cost` is what a load of a thread costs in multiply-adds. `threads` are resident on the
     whole device. `kind` is how its code is written: for GPUs, for processors as vectors, or in assembly.
     `loads_ahead`: its compiler was seen to fill registers that are free with what a loop's body loads.
+    `core` says how the vectors of a processor are executed.
     `chip` and `source` say whose rates these are and where the facts come from.
     """
 
@@ -50,6 +69,7 @@ class ComputeMachine:
     chip: str
     source: str
     loads_ahead: bool = False
+    core: VectorCore = VectorCore()
 
     def __post_init__(self) -> None:
         for name in ("lanes", "width", "registers", "storage_row", "group", "threads"):
