@@ -1,9 +1,13 @@
 """The emitted text, read and run line by line, does what the program does."""
 
+import re
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from step_programs import one_step
 
 from regweave import rearrange
 from regweave.emitters import emit
@@ -26,6 +30,15 @@ def test_the_text_moves_every_element(instruction, tile, strategy, run_text):
     numbers = np.arange(32 * plan.source.items, dtype=np.float32).reshape(32, -1) % 256
     words = numbers.view(np.uint32)
     assert np.array_equal(run_text(plan.emit("cuda"), words), run_program(plan.chosen.program, words))
+
+
+def test_every_pair_of_half_bytes_comes_apart():
+    """Two codes of four bits, side by side as they were converted, end in bits 2 to 5 of a byte each."""
+    text = emit(one_step("pack_e2m1b8", 32, ()), "cuda")
+    (spread,) = re.findall(r"= __byte_perm\((.*), s2, 0x5410u\);", text)
+    spread = re.sub(r"\b(0x[0-9a-f]+|\d+)u\b", r"\1", spread.replace("v5_pair", "pair"))
+    for low, high in product(range(16), repeat=2):
+        assert eval(spread, {}, {"pair": high << 4 | low}) & 0xFFFF == high << 10 | low << 2, (low, high)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -48,7 +48,9 @@ def _half_bytes(spread: bool) -> Statement:
         (low, high, above), (name,) = place.values, place.names
         both = f"{name}_pair"
         convert = "cvt.rn.satfinite.e2m1x2.f32 n, %2, %1; mov.b16 l, {n, 0}; mov.b32 %0, {l, 0};"
-        merged = f"{both} * 0x44u & 0x3c3cu, {above}, 0x5410u" if spread else f"{both}, {above}, 0x6540u"
+        # shifts and not a product: where the two copies overlap, a sum would carry into the upper element
+        apart = f"({both} << 2u | {both} << 6u) & 0x3c3cu"
+        merged = f"{apart}, {above}, 0x5410u" if spread else f"{both}, {above}, 0x6540u"
         return [
             f"unsigned {both};",
             f'asm("{{ .reg .b8 n; .reg .b16 l; {convert} }}" : "=r"({both}) : "f"({low}), "f"({high}));',
