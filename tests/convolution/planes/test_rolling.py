@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import regweave
+from regweave.cascades.running import STREAM_BYTES
 from regweave.convolution.planes.choice import choose
 from regweave.convolution.planes.chosen import scratch_bytes
 from regweave.convolution.planes.native import NativeConvolution
@@ -206,6 +207,18 @@ def test_of_16_registers_results_of_copied_rows_are_stored_at_once(channels, fil
     ]
 
 
+@pytest.mark.parametrize(
+    ("weights", "evades"),
+    [((3, 3, 3, 3), True), ((3, 2, 3, 3), True), ((3, 3, 1, 3), False), ((3, 1, 3, 3), False)],
+)
+def test_of_16_registers_channels_that_compete_for_the_cache_are_not_read_by_turns(weights, evades):
+    c = convolution_of((1, weights[1], 512, 8192), weights, padding=(weights[2] // 2, 1))
+    forms = [choose(c, AVX2, clash=clash).form for clash in (False, True)]
+    assert forms == ["none", "transformed" if evades else "none"]
+    assert choose(c, AVX2, clash=True, form="none").form == "none"
+    assert choose(c, AVX512, clash=True).form == choose(c, AVX512).form
+
+
 @pytest.mark.parametrize(("columns", "lines"), [(4096, True), (4080, True), (4088, False)])
 def test_results_of_half_a_line_do_not_pass_the_caches(columns, lines):
     """Blocks of 2 vectors of AVX2 are whole lines unless one is left over; other tiles end within lines."""
@@ -214,6 +227,26 @@ def test_results_of_half_a_line_do_not_pass_the_caches(columns, lines):
     assert choose(c, AVX512, stream=True).tile.stream
     several = convolution_of((1, 3, 600, columns), (16, 3, 3, 3), padding=1)
     assert not choose(several, AVX2, stream=True).tile.stream
+    each = convolution_of((1, 1, 600, columns), (4, 1, 3, 3), padding=1)
+    assert choose(each, AVX2, stream=True).tile.stream == lines
+    # loads would wait for such stores, or products take longer than the stores
+    assert not choose(each, AVX2, stream=True, late=True).tile.stream
+    larger = convolution_of((1, 1, 600, columns), (4, 1, 5, 5), padding=2)
+    assert not choose(larger, AVX2, stream=True).tile.stream
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("width", "stride"), [(720, 1), (704, 1), (1440, 2)])
+def test_several_filters_of_one_channel_past_the_caches(isa, threads, width, stride):
+    x, w = data((1, 1, 760 * stride, width), (4, 1, 3, 3))
+    c = convolution_of(x.shape, w.shape, padding=1, strides=stride)
+    y = placed(c.out_shape, (x.ctypes.data + 2048) // 64 * 64 % 4096)
+    y[...] = np.nan
+    assert y.nbytes >= STREAM_BYTES
+    assert choose(c, AVX512 if isa == "avx512" else AVX2, stream=True).tile.stream
+    regweave.Conv2d(w, padding=1, stride=stride, isa=isa, threads=threads)(x, out=y)
+    np.testing.assert_allclose(y, c.reference(x, w), atol=2e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
