@@ -9,7 +9,7 @@ the peak, because it is read straight on and once per 6 rows, and results would 
 again at each step over K. With AVX2 a panel has 16 columns, a row of it is one line, and the first tile of
 a panel asks for the lines of the next one, which else come from beyond the core's own cache just when they
 are needed. Depths of 256 steps, with B's panels in the first-level cache and the rows of A copied side by
-side, were slower: results are read and written once a depth.
+side, were tried and slower.
 
 Work is divided over parts by tiles of rows, or by panels where there are too few rows: then each part reads
 only its own share of B, which is what a product with few rows is bound by.
