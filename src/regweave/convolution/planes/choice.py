@@ -54,9 +54,9 @@ _FEW_TOGETHER, _MANY_TAPS = 4, 144
 #: The same of machines whose registers hold all products of two filters.
 _LEAST_TAPS = 3
 #: Weights up to which a filter of one channel waits for memory rather than for its products. Its results go
-#: past the caches in lines of two vectors, too, but where loads look as if they read them. AVX2, 3 x 3 of 1 to
-#: 4 channels: at 2160 x 3840 9.4 instead of 16.4 ms, at 4096 x 4096 184 instead of 53; 5 x 5 at 1080 x 1920
-#: 6.7 instead of 5.5.
+#: past the caches in lines of two vectors, too, but where loads look as if they read them. AVX2, 3 x 3 of 1
+#: to 4 channels: at 2160 x 3840 9.4 instead of 16.4 ms, at 4096 x 4096 184 instead of 53; 5 x 5 at
+#: 1080 x 1920 6.7 instead of 5.5.
 _FEW_PRODUCTS = 9
 #: Kernel columns that are written out, at most.
 _MOST_TOGETHER = 7
