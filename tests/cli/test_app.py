@@ -145,13 +145,14 @@ def test_an_error_says_all_it_knows(monkeypatch, capfd):
     assert "Traceback" not in streams.err
 
 
-def test_an_endless_word_is_shown_without_its_middle(capfd):
-    word = "mma." + "9" * 100_000
-    assert main(["layout", word, "--json"]) == 2
+def test_an_endless_text_is_shown_without_its_middle(monkeypatch, capfd):
+    text = "what is wrong: " + "9" * 100_000
+    use_verb(monkeypatch, fails_with(InputError(text)))
+    assert main(["doctor", "--json"]) == 2
     out, err = capfd.readouterr()
     assert len(err) < 2000
-    assert "unknown layout 'mma.999" in err
-    assert word in json.loads(out)["error"]["what"]
+    assert "what is wrong: 999" in err
+    assert json.loads(out)["error"]["what"] == text
 
 
 def test_an_error_is_one_json_document(monkeypatch, capfd):
