@@ -48,7 +48,7 @@ class Around:
         and along which of k and n neighbours lie side by side: global:k, shared:n, ...; without this it is
         weights that are laid out beforehand.
     result_free:
-        The next product may compute its n in another order (with next_operand).
+        The next product may compute its n in another order (with --next-operand).
     """
 
     other_operand_fixed: bool = False
