@@ -24,7 +24,7 @@ def compared(source, destination, machine, tuples=(1, 1), **how):
         for number, told in enumerate(estimates):
             made = passage(number)
             if made is not None:
-                found.append((told, (made.instructions(choice.relation, choice.tuples), made.bytes)))
+                found.append((told[:2], (made.instructions(choice.relation, choice.tuples), made.bytes)))
 
     with patch.object(Choice, "offer_estimated", offer_all):
         linear_passage(relate(source, destination), machine, tuples, **how)

@@ -12,6 +12,7 @@ On the destination's side a copy is a run of items; on the source's side whateve
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,26 +21,41 @@ from regweave.layouts import Layout
 from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses
-from regweave.rearrangement.shared.passages import Passage, linear_passage
+from regweave.rearrangement.shared.passages import LinearCopies, Passage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def copied_passage(relation: Relation, machine: WarpMachine, tuples: tuple[int, int]) -> Passage | None:
-    """The passage of all copies; None where there are none, or they are not linear."""
+class Copied:
+    """The passage of all copies of a tile, looked for when it is asked for."""
+
+    def __init__(
+        self, one: Relation, items: NDArray[np.int64], machine: WarpMachine, tuples: tuple[int, int]
+    ) -> None:
+        self._items, self._one = items, LinearCopies(one, machine, tuples, len(items))
+
+    @property
+    def least(self) -> int | None:
+        """Instructions that it takes at least; None where the copies are not linear."""
+        return None if self._one.least is None else self._one.least * len(self._items)
+
+    @cached_property
+    def passage(self) -> Passage | None:
+        """The passage; None where there is none."""
+        passage, items = self._one.passage, self._items
+        runs = np.arange(items.size).reshape(items.shape)
+        if passage is None or (passage.stores.rows is not None and not np.array_equal(items, runs)):
+            return None
+        stores = _repeated(passage.stores, passage.bytes, items)
+        loads = _repeated(passage.loads, passage.bytes, runs)
+        return replace(passage, bytes=passage.bytes * len(items), stores=stores, loads=loads)
+
+
+def find_copies(relation: Relation, machine: WarpMachine, tuples: tuple[int, int]) -> Copied | None:
+    """A tile's copies; None where there are none."""
     found = _copies(relation)
-    if found is None:
-        return None
-    one, items = found
-    copies, size = items.shape
-    passage = linear_passage(one, machine, tuples, copies=copies)
-    runs = np.arange(copies * size).reshape(copies, size)
-    if passage is None or (passage.stores.rows is not None and not np.array_equal(items, runs)):
-        return None
-    stores = _repeated(passage.stores, passage.bytes, items)
-    loads = _repeated(passage.loads, passage.bytes, runs)
-    return replace(passage, bytes=passage.bytes * copies, stores=stores, loads=loads)
+    return None if found is None else Copied(*found, machine, tuples)
 
 
 def _copies(relation: Relation) -> tuple[Relation, NDArray[np.int64]] | None:

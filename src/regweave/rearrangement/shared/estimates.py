@@ -33,11 +33,14 @@ _DEPTHS = np.array([max(count - 1, 0).bit_length() for count in range(REGISTER_B
 
 
 class Estimate(NamedTuple):
-    """What a passage takes at least: nothing with more of the first, or as much and more of the second, can
-    be better than one that is known."""
+    """What a passage takes at least; of equal instructions that with fewer bytes is better.
+
+    Of the instructions `repeated` are those that each of several copies takes.
+    """
 
     instructions: int
-    bytes: int
+    bytes: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,29 +59,37 @@ class Moved:
 
 def estimate(
     way: Arrangement, stored: Moved, loaded: Moved, unit: int, threads: int, *, packed: bool
-) -> Estimate:
-    """Of the passage of an arrangement, exact for up to 64 threads but for a side that overlaps itself."""
-    count, values = 0, _Values(way, threads)
+) -> Estimate | None:
+    """Of the passage of an arrangement, None where there are no accesses of such widths.
+
+    It is exact for up to 64 threads but for a side that overlaps itself.
+    """
+    count, repeated, values = 0, 0, _Values(way, threads)
     for side, bits in ((stored, way.store_bits), (loaded, way.load_bits)):
         together = bits // unit
         found = _accesses(way, side, together)
         if found is None:
-            return Estimate(0, 0)
+            return None
         begins, rows = found
         count += len(rows)
+        repeated += len(rows)
         if side is stored and packed:
             count += conversions(len(rows), bits, unit)
         elif side.tuples is not None:
-            count += part_work(rows, bits, unit, side.tuples)
+            work = part_work(rows, bits, unit, side.tuples)
+            count += work
+            repeated += work if side is loaded else 0  # words of other copies are stored from anywhere
         values.add(side.lanes, begins)
     taken = -(-(sum(way.weights) + unit) // (8 * 16)) * 16
-    return Estimate(count + values.operations, taken)
+    return Estimate(count + values.operations, taken, repeated)
 
 
 def _accesses(
     way: Arrangement, side: Moved, together: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Where accesses begin, as masks of directions, and their items; None where they do not fit together."""
+    if any(combined(way.units, vector) & together - 1 for vector in side.lanes):
+        return None  # lanes would begin at other places within what is moved at once
     masks = spanned([combined(way.units, vector) for vector in side.items])
     if side.wanted is not None and len(side.wanted) < len(masks):
         masks = masks[side.wanted]

@@ -36,7 +36,7 @@ from regweave.rearrangement.remembered import Remembered
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.shared.addressing import lower_addresses
 from regweave.rearrangement.shared.coloured import coloured_passage
-from regweave.rearrangement.shared.copies import copied_passage
+from regweave.rearrangement.shared.copies import find_copies
 from regweave.rearrangement.shared.likeness import memory_of
 from regweave.rearrangement.shared.matrix_rows import MATRICES
 from regweave.rearrangement.shared.passages import WORD, Passage, linear_passage
@@ -193,7 +193,7 @@ def _whole(request: Request, relation: Relation) -> tuple[str, Passage] | str:
     machine, tuples = request.machine, _tuples(request)
     found = (
         linear_passage(relation, machine, tuples)
-        or trial_passage(relation, machine, tuples, copied_passage(relation, machine, tuples))
+        or trial_passage(relation, machine, tuples, find_copies(relation, machine, tuples))
         or coloured_passage(relation, machine)
     )
     if found is None:

@@ -10,11 +10,11 @@ with least memory among equals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORD = 32
+# what passages take at least, and each by its number where it is one
+_Try: TypeAlias = "tuple[Sequence[Estimate], Callable[[int], Passage | None]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +94,8 @@ class Passage:
         """Whether no access has a bank conflict."""
         return self.stores.conflict_free(machine, "store") and self.loads.conflict_free(machine, "load")
 
-    def instructions(
-        self, relation: Relation, tuples: tuple[int, int] = (1, 1), most: int | None = None
-    ) -> int | None:
-        """About how many instructions it takes, to choose among several; None for more than `most`.
+    def least(self, relation: Relation, tuples: tuple[int, int] = (1, 1)) -> int:
+        """About how many instructions it takes, but for those of addresses.
 
         Registers stand in tuples of these sizes on the two sides.
         """
@@ -106,11 +106,15 @@ class Passage:
         else:
             count += conversions(len(self.stores.items), self.stores.bits, unit)
         for side, size in sides:
-            if most is not None and count > most:
-                return None
             if side.rows is None:
                 count += part_work(np.array(side.items), side.bits, unit, size)
-        # what takes longest to find comes last
+        return count
+
+    def instructions(
+        self, relation: Relation, tuples: tuple[int, int] = (1, 1), most: int | None = None
+    ) -> int | None:
+        """All of them, to choose among several; None for more than `most`."""
+        count = self.least(relation, tuples)
         if most is not None and count > most:
             return None
         found = self.addresses_within(None if most is None else most - count)
@@ -159,9 +163,12 @@ class Choice:
         self.offer_all([passage])
 
     def offer_all(self, passages: Sequence[Passage]) -> None:
-        """The best of these, the first of equal ones; those of few accesses rule out others soonest."""
-        accesses = [Estimate(len(each.stores.items) + len(each.loads.items), 0) for each in passages]
-        self.offer_estimated(accesses, passages.__getitem__)
+        """The best of these, the first of equal ones."""
+        self.offer_estimated([self.estimate(each) for each in passages], passages.__getitem__)
+
+    def estimate(self, passage: Passage) -> Estimate:
+        """What a passage takes at least, its addresses not looked at."""
+        return Estimate(passage.least(self.relation, self.tuples), passage.bytes)
 
     def offer_estimated(
         self, estimates: Sequence[Estimate], passage: Callable[[int], Passage | None]
@@ -172,8 +179,8 @@ class Choice:
         """
         first = self._offered
         self._offered += len(estimates)
-        for number in sorted(range(len(estimates)), key=estimates.__getitem__):
-            if self.best is not None and (*estimates[number], first + number) >= self._score:
+        for number in sorted(range(len(estimates)), key=lambda number: estimates[number][:2]):
+            if self.best is not None and (*estimates[number][:2], first + number) >= self._score:
                 return
             made = passage(number)
             if made is not None:
@@ -193,35 +200,61 @@ class Choice:
 
 
 def linear_passage(
-    relation: Relation,
-    machine: WarpMachine,
-    tuples: tuple[int, int] = (1, 1),
-    *,
-    grouped: bool = False,
-    copies: int = 1,
+    relation: Relation, machine: WarpMachine, tuples: tuple[int, int] = (1, 1), *, grouped: bool = False
 ) -> Passage | None:
-    """The best passage of linear layouts, all at once or `grouped`, with room for `copies`; else None."""
-    choice = Choice(relation, machine, tuples, copies)
-    _try_linear(choice, None, None, grouped=grouped)
+    """The best passage of linear layouts, all at once or `grouped`; None without any."""
+    choice = Choice(relation, machine, tuples)
+    for estimates, passage in _tries(choice, grouped=grouped):
+        choice.offer_estimated(estimates, passage)
+    return choice.best
+
+
+class LinearCopies:
+    """The best passage of linear layouts that finds room for `copies`, looked for when it is asked for."""
+
+    def __init__(
+        self, relation: Relation, machine: WarpMachine, tuples: tuple[int, int], copies: int
+    ) -> None:
+        self._choice = Choice(relation, machine, tuples, copies)
+        self._found = tuple(_tries(self._choice, grouped=False))
+
+    @property
+    def least(self) -> int | None:
+        """Instructions that each copy takes, addresses not counted; None where there is no passage."""
+        return min((each.repeated for estimates, _ in self._found for each in estimates), default=None)
+
+    @cached_property
+    def passage(self) -> Passage | None:
+        """The passage of one copy."""
+        for estimates, passage in self._found:
+            self._choice.offer_estimated(estimates, passage)
+        return self._choice.best
+
+
+def _tries(choice: Choice, *, grouped: bool) -> Iterator[_Try]:
+    """Arrangements of the layouts as they are, then with one side as rows of matrices."""
+    relation, machine = choice.relation, choice.machine
+    yield _linear(choice, None, None, grouped=grouped)
     if not grouped and relation.lanes == machine.lanes:
         for access, transposed in product(("load", "store"), (False, True)):
             if has_matrices(machine, access, transposed=transposed):
                 layout = relation.destination if access == "load" else relation.source
                 rows = as_rows(layout, transposed=transposed)
                 if rows is not None and (access == "load" or relation.packing is None):
-                    _try_linear(choice, *((None, rows) if access == "load" else (rows, None)), grouped=False)
-    return choice.best
+                    yield _linear(
+                        choice, *((None, rows) if access == "load" else (rows, None)), grouped=False
+                    )
 
 
-def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *, grouped: bool) -> None:
-    """Offer the passages of linear layouts, where one side may be rows of matrices."""
+def _linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *, grouped: bool) -> _Try:
+    """The passages of linear layouts, where one side may be rows of matrices, estimated."""
     relation, machine = choice.relation, choice.machine
     unit, packed = relation.destination.element_type.bits, relation.packing is not None
     source = relation.source if stored is None else stored.layout
     destination = relation.destination if taken is None else taken.layout
     sent, held = vectors_of(source), vectors_of(destination)
     if sent is None or held is None:
-        return
+        return (), lambda number: None
     rows = "store" if stored else "load" if taken else None
     wanted = stored_items(source)
     ways = list(arrange(
@@ -244,7 +277,9 @@ def _try_linear(choice: Choice, stored: RowSide | None, taken: RowSide | None, *
         stores, loads = replace(found[0], rows=stored), replace(found[1], rows=taken)
         return make_passage(relation, way.kind, stores, loads, choice.scope, int(way.steps.max()) + 1)
 
-    choice.offer_estimated([estimate(way, *moved, unit, threads, packed=packed) for way in ways], passage)
+    told = [estimate(way, *moved, unit, threads, packed=packed) for way in ways]
+    ways = [way for way, each in zip(ways, told, strict=True) if each is not None]
+    return [each for each in told if each is not None], passage
 
 
 def _in_order(sides: Sequence[Accesses | None], rows: Sequence[RowSide | None]) -> bool:

@@ -22,6 +22,8 @@ from regweave.machines.gpu import WarpMachine
 from regweave.rearrangement.relation import Relation
 from regweave.rearrangement.shared.accesses import Accesses, Columns, find_accesses
 from regweave.rearrangement.shared.banks import conflict_free
+from regweave.rearrangement.shared.copies import Copied
+from regweave.rearrangement.shared.estimates import Estimate
 from regweave.rearrangement.shared.passages import (
     WORD,
     Choice,
@@ -46,11 +48,11 @@ def trial_passage(
     relation: Relation,
     machine: WarpMachine,
     tuples: tuple[int, int] = (1, 1),
-    known: Passage | None = None,
+    copied: Copied | None = None,
 ) -> Passage | None:
-    """The best of the first passages without bank conflicts, and of one that is `known`; None without any."""
+    """The best of the first passages without bank conflicts, and of a tile of copies; None without any."""
     choice, found = Choice(relation, machine, tuples), 0
-    passages = [] if known is None else [known]
+    passages: list[Passage] = []
     for kind, number, stored, loaded in _trials(relation, machine):
         if not _promising(stored, relation.source.items, relation, machine, "store"):
             continue
@@ -63,7 +65,14 @@ def trial_passage(
             found += number
         if found >= _ENOUGH:
             break
-    choice.offer_all(passages)
+    estimates = [choice.estimate(each) for each in passages]
+    if copied is None or copied.least is None:
+        choice.offer_estimated(estimates, passages.__getitem__)
+    else:
+        choice.offer_estimated(
+            [Estimate(copied.least), *estimates],
+            lambda number: passages[number - 1] if number else copied.passage,
+        )
     return choice.best
 
 
