@@ -113,6 +113,21 @@ def test_accesses_of_all_widths(size, words):
     ]
 
 
+def test_accesses_at_few_addresses_are_taken_at_once():
+    """The words stored are themselves addresses: each step takes its own, in whatever order."""
+    builder = ProgramBuilder("few", 32, Array("s", "b32", 1), Array("d", "b32", 4),
+                             [Memory("tile", "shared", 512)])  # fmt: skip
+    near, far = (builder.step("add", (address(builder), builder.constant(more))) for more in (0, 128))
+    for offset, at in ((0, far), (256, near), (0, near), (256, far)):
+        builder.store("tile", at, [at], 4, offset)
+    builder.barrier()
+    places = (near, 0), (far, 256), (near, 256), (far, 0)
+    program = builder.finish([word for at, offset in places for word in builder.load("tile", at, 4, offset)])
+    lanes = 4 * np.arange(32)[:, None]
+    found = run_program(program, np.zeros((64, 1), dtype=np.uint32), blocks=2)
+    assert np.array_equal(found, np.tile(lanes + np.array([0, 128, 0, 128]), (2, 1)))
+
+
 def neighbours(scope, warps=1, step=1):
     """Every thread takes the word of a thread `step` further on, through shared memory."""
     builder = ProgramBuilder("neighbours", 32, Array("s", "b32", 1), Array("d", "b32", 1),

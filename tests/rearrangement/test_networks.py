@@ -32,6 +32,17 @@ def test_any_demands_are_met(data):
     solved(data.draw(arrays(np.int64, (outputs, lanes, size), elements=st.integers(-1, last))), inputs)
 
 
+@given(st.data())
+def test_lanes_that_are_all_alike_need_what_one_does(data):
+    outputs, size, inputs = (data.draw(st.integers(1, most)) for most in (6, 5, 9))
+    last = inputs * size - 1
+    one = data.draw(arrays(np.int64, (outputs, 1, size), elements=st.integers(-1, last)))
+    alone, together = find_network(one, inputs), find_network(one.repeat(2, axis=1), inputs)
+    assert alone.outputs == together.outputs
+    made = [[(n.low, n.high, n.picks[0].tolist()) for n in found.nodes] for found in (alone, together)]
+    assert made[0] == made[1]
+
+
 @pytest.mark.parametrize(("size", "nodes"), [(2, 2), (4, 8), (8, 24), (16, 64)])
 def test_transposes(size, nodes):
     square = np.arange(size * size).reshape(size, 1, size)

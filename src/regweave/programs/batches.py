@@ -21,7 +21,7 @@ from regweave.programs.opcodes import OPCODES
 from regweave.programs.program import Step
 
 # accesses that may be made together
-_ACCESSES = frozenset({"shared_load", "shared_store"})
+ACCESSES = frozenset({"shared_load", "shared_store"})
 # free of surroundings but for a number of their own, so that the interpreter knows them alone
 _NUMBERED = frozenset({"word", "constant"})
 # how steps of each opcode are taken: with an effect in order, alone, with any numbers or with the same ones
@@ -62,7 +62,7 @@ def find_batches(steps: Sequence[Step]) -> list[Batch]:
                 level = above + 1
         how = _KINDS[name]
         if how == "effect":
-            mine = (name, symbol, numbers[0]) if name in _ACCESSES else number
+            mine = (name, symbol, numbers[0]) if name in ACCESSES else number
             last = effects[-1] if effects else None
             if last is None or mine != kind or (results and level > last.level):
                 level = level if last is None else max(level, last.level + 1)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from regweave.errors import InputError
-from regweave.programs.batches import find_batches
+from regweave.programs.batches import ACCESSES, find_batches
 from regweave.programs.fragments import multiply
 from regweave.programs.memories import MATRIX_ROWS, ROW_BYTES, Access, MemoryState, grain_of
 from regweave.programs.opcodes import OPCODES
@@ -93,12 +93,14 @@ def _checked(
 class _Ready(NamedTuple):
     """Steps that are taken at once, where their operands are, and the tables of their results.
 
-    Nothing needs the tables `last` after them.
+    Of accesses the first column has every address once, and `which` of its rows is each step's. Nothing needs
+    the tables `last` after them.
     """
 
     steps: list[Step]
     columns: tuple[Column, ...]
     tables: tuple[int, ...]
+    which: NDArray[np.int64]
     last: tuple[int, ...] = ()
 
 
@@ -153,12 +155,18 @@ class _Prepared:
     def _ready(self, steps: list[Step]) -> _Ready:
         columns = [*zip(*[step.operands for step in steps], strict=True)]
         found: list[Column] = []
+        which = np.zeros(0, dtype=np.int64)
+        if steps[0].opcode in ACCESSES:  # hundreds take the same few addresses
+            rows: dict[Value, int] = {}
+            which = np.array([rows.setdefault(address, len(rows)) for address in columns.pop(0)])
+            found.append(self.places.column(tuple(rows)))
+        before = len(found)
         for number, column in enumerate(columns):
             known = (at for at in range(number) if all(map(is_, column, columns[at])))
             at = next(known, None)
-            found.append(self.places.column(column) if at is None else found[at])
+            found.append(self.places.column(column) if at is None else found[before + at])
         defined = zip(*[step.results for step in steps], strict=True)
-        return _Ready(steps, tuple(found), tuple(self.places.define(values) for values in defined))
+        return _Ready(steps, tuple(found), tuple(self.places.define(values) for values in defined), which)
 
 
 class _Run:
@@ -227,9 +235,9 @@ class _Run:
             constant = first.opcode == "constant"
             return (np.array(numbers, np.uint32)[:, None] if constant else self.words.T[numbers],)
         if opcode.meaning is None:
-            if self.accesses is not None or first.opcode not in ("shared_load", "shared_store"):
+            if self.accesses is not None or first.opcode not in ACCESSES:
                 return None
-            return self.memories[first.symbol].take_all(steps, self.columns(batch), active)
+            return self.memories[first.symbol].take_all(steps, self.columns(batch), batch.which, active)
         shape = len(steps), self.threads
         operands = self.columns(batch)
         if opcode.collective:

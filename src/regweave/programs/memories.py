@@ -73,10 +73,15 @@ class MemoryState:
         self.alike |= len(levels) == len(self.names)
 
     def take_all(
-        self, steps: Sequence[Step], columns: Sequence[NDArray[Any]], active: NDArray[np.bool_]
+        self,
+        steps: Sequence[Step],
+        columns: Sequence[NDArray[Any]],
+        which: NDArray[np.int64],
+        active: NDArray[np.bool_],
     ) -> tuple[NDArray[Any], ...] | None:
         """Loads or stores of one size at once: each column has rows of an operand, one may stand for all.
 
+        The first has different addresses, of which each step takes that of row `which`.
         `[steps, threads]` words of loads. None, and nothing is done, where the order matters, blocks do not
         do the same, or something is wrong.
         """
@@ -86,7 +91,7 @@ class MemoryState:
         if not self.alike or not all(map(self._same_in_blocks, (active[None], columns[0]))):
             return None
         offsets = np.asarray([step.numbers[-1] for step in steps], dtype=np.int64)
-        addresses = columns[0][:, : shape[2]] + offsets[:, None]
+        addresses = columns[0][which, : shape[2]] + offsets[:, None]
         first = np.broadcast_to(addresses, (shape[0], shape[2]))[:, inside]
         if bool((first % size).any()) or int(first.max(initial=0)) + size > self.memory.bytes:
             return None
@@ -107,7 +112,9 @@ class MemoryState:
             given = _together(words, size).reshape(shape)[:, :, inside]
             moved[:, places] = given.swapaxes(0, 1)
             return ()
-        found = moved.take(places.ravel(), axis=1).reshape(self.blocks, *places.shape).swapaxes(0, 1)
+        found = np.empty((len(places), self.blocks, places.shape[1]), _held_as(size))
+        for block in range(self.blocks):  # what one takes stays in a cache
+            found[:, block] = moved[block].take(places)
         return self._words(found, inside, shape[2], size)
 
     def _same_in_blocks(self, rows: NDArray[Any]) -> bool:
@@ -132,7 +139,7 @@ class MemoryState:
     ) -> tuple[NDArray[Any], ...]:
         """`[steps, threads]` words from what is moved to the active threads of `[steps, blocks]`."""
         steps, blocks = moved.shape[:2]
-        wide = np.uint32 if size <= _WORD_BYTES else moved.dtype
+        wide = _held_as(size)
         if isinstance(active, slice):
             found = np.ascontiguousarray(moved, dtype=wide)
         else:
@@ -258,6 +265,11 @@ def grain_of(memory: Memory, program: Program) -> int:
 def _moved_as(size: int) -> str:
     """The type of what one access of so many bytes moves."""
     return f"<u{size}" if size <= _WIDEST_CELL else f"V{size}"
+
+
+def _held_as(size: int) -> str:
+    """The type of what a thread holds of it, whole words."""
+    return _moved_as(max(size, _WORD_BYTES))
 
 
 def _together(words: Sequence[NDArray[Any]], size: int) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regweave.rearrangement.networks.alone import find_alone
 from regweave.rearrangement.networks.network import ANY, Network, Node
 from regweave.rearrangement.networks.splits import Split, best_split, masks_of
 
@@ -52,6 +53,10 @@ def find_network(demands: NDArray[np.int64], inputs: int) -> Network:
 @lru_cache(maxsize=512)
 def _find(shape: tuple[int, int, int], content: bytes, inputs: int) -> Network:
     demands = np.frombuffer(content, dtype=np.int64).reshape(shape)
+    if shape[1] == 1:
+        made, outputs = find_alone(demands[:, 0].tolist(), inputs, shape[2])
+        nodes = [Node(low, high, np.array([picks])) for low, high, picks in made]
+        return Network(inputs, tuple(nodes), tuple(outputs))
     used = np.unique(demands[demands >= 0] // demands.shape[2]).tolist()
     best: Network | None = None
     splits: dict[_Key, Split] = {}

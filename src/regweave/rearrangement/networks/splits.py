@@ -8,7 +8,7 @@ outputs as find room: no lane may need more pieces of one than it has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -31,8 +31,9 @@ def best_split(
     """The split of `words` of the lowest score, the first of equal ones; `masks` are those of the demands."""
     # how many pieces an output needs more than once
     twice = (demands >= 0).sum(axis=2) - np.bitwise_count(masks).sum(axis=2, dtype=np.int64)
-    sides = [side for side in _sides(words) if 0 < len(side) < len(words)]
-    return _best([Split(demands.shape[2], masks, twice, words, side, inputs) for side in sides])
+    sides = [side for side in sides_of(words) if 0 < len(side) < len(words)]
+    splits = [Split(demands.shape[2], masks, twice, words, side, inputs) for side in sides]
+    return splits[best_of([split.nodes for split in splits], lambda number: splits[number].score)]
 
 
 def masks_of(wanted: NDArray[np.int64], inputs: int) -> NDArray[np.uint64]:
@@ -80,7 +81,7 @@ class Split:
         """An estimate of the nodes that it takes: those that join both sides, and those of each side."""
         lowest = ((1 << self._size * self._inputs) - 1) // ((1 << self._size) - 1)
         return self.nodes + sum(
-            max(_used(held, self._size, lowest) - 1, 0).bit_length()
+            max(words_used(held, self._size, lowest) - 1, 0).bit_length()
             for _, words in self._packed
             for held in words
         )
@@ -112,7 +113,7 @@ class Split:
         return held, dict(zip(home, places, strict=True))
 
 
-def _used(pieces: int, size: int, lowest: int) -> int:
+def words_used(pieces: int, size: int, lowest: int) -> int:
     """Of how many words these are pieces; `lowest` are the first pieces of all words."""
     apart = size
     while apart > 1:  # the lowest of a word's bits says whether any is set
@@ -121,18 +122,17 @@ def _used(pieces: int, size: int, lowest: int) -> int:
     return (pieces & lowest).bit_count()
 
 
-def _best(splits: Sequence[Split]) -> Split:
-    """The first of those with the lowest score, of which the nodes that join both sides are a part."""
-    best = None
-    for number in sorted(range(len(splits)), key=lambda at: splits[at].nodes):
-        if best is None or (splits[number].nodes, number) < (splits[best].score, best):
-            better = best is None or (splits[number].score, number) < (splits[best].score, best)
-            best = number if better else best
+def best_of(nodes: Sequence[int], score: Callable[[int], int]) -> int:
+    """The first of the splits with the lowest score, of which the nodes that join both sides are a part."""
+    best: tuple[int, int] | None = None
+    for least, number in sorted(zip(nodes, range(len(nodes)), strict=True)):
+        if best is None or (least, number) < best:
+            best = min((score(number), number), best or (_MOST, number))
     assert best is not None
-    return splits[best]
+    return best[1]
 
 
-def _sides(words: Sequence[int]) -> list[list[int]]:
+def sides_of(words: Sequence[int]) -> list[list[int]]:
     """Halves of the words to try: all pairings of up to four, else by the bits of their numbers."""
     if len(words) <= 4:
         return [[words[0], *others] for others in combinations(words[1:], (len(words) - 1) // 2)]
@@ -160,8 +160,6 @@ def _pack(
     Where `twice[output]` is negative the output's pieces may lie anywhere. Others need theirs in order, some
     of them `twice`, so each has a word of its own, which more may join.
     """
-    if masks.shape[1] == 1:
-        return _pack_alike(masks[:, 0], outputs, twice[:, 0].tolist(), size)
     bins = np.zeros((len(outputs), *masks.shape[1:]), dtype=np.uint64)
     repeated = np.zeros((len(outputs), masks.shape[1]), dtype=np.int64)
     held = np.zeros(len(outputs), dtype=np.int64)
@@ -184,31 +182,6 @@ def _pack(
         home[output] = place
     needed = np.bitwise_or.reduce(bins[:filled], axis=1).astype("<u8")
     return home, [int.from_bytes(word.tobytes(), "little") for word in needed]
-
-
-def _pack_alike(
-    masks: NDArray[np.uint64], outputs: Sequence[int], twice: Sequence[int], size: int
-) -> tuple[dict[int, int], list[int]]:
-    """The same where all lanes are alike, `masks[output]` being numbers of 64 pieces: with whole numbers."""
-    whole = [int.from_bytes(row.tobytes(), "little") for row in masks.astype("<u8")]
-    bins: list[int] = []
-    repeated: list[int] = []
-    home = {}
-    for output in outputs:
-        mask, place = whole[output], len(bins)
-        loose, least = twice[output] < 0, _MOST
-        for number, held in enumerate(bins if loose else ()):
-            count = (held | mask).bit_count()
-            if count + repeated[number] <= size and count - held.bit_count() < least:
-                place, least = number, count - held.bit_count()
-        if place == len(bins):
-            bins.append(0)
-            repeated.append(0)
-        if not loose:
-            repeated[place] = twice[output]
-        bins[place] |= mask
-        home[output] = place
-    return home, bins
 
 
 def _joined(held: NDArray[np.int64], more: NDArray[np.int64], first: str) -> NDArray[np.int64]:
