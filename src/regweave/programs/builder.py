@@ -73,6 +73,8 @@ class ProgramBuilder:
         self._frame = Program(name, lanes, source, destination, (), (), *given, warps)
         self._scopes = [_Scope()]
         self._constants: dict[int, Value] = {}
+        # result types that depend on more than the opcode
+        self._types: dict[tuple[str, str, tuple[int, ...]], tuple[str, ...]] = {}
         self._values = 0
 
     def step(
@@ -99,9 +101,14 @@ class ProgramBuilder:
                 scope = self._home(operands)
         types = _RESULTS.get(opcode)
         if types is None:
-            types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
-        if len(types) == 1:  # as nearly all
-            results: tuple[Value, ...] = (self._value(types[0], scope),)
+            form = opcode, symbol, numbers[:1]  # which tell how many words are moved
+            types = self._types.get(form)
+            if types is None:
+                types = signature(Step(opcode, operands, numbers, (), symbol), self._frame)[1]
+                self._types[form] = types
+        if len(types) == 1 and scope is scopes[0]:  # as nearly all
+            results: tuple[Value, ...] = (_made(Value, (self._values, types[0])),)
+            self._values += 1
         else:
             results = tuple([self._value(each, scope) for each in types])
         scope.items.append(_made(Step, (opcode, operands, numbers, results, symbol)))

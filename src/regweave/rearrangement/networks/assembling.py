@@ -99,29 +99,38 @@ def _network(
             _permuted(builder, inputs[words[0]], inputs[words[-1]], _of_two(picks, words[0]))
             for words, picks in zip(pairs, demands, strict=True)
         ]
-    if len(demands) == 1:  # word by word, two and two
-        value, _ = _gathered(builder, demands[0], inputs, range(len(inputs)))
-        return [value]
-    network = find_network(np.array(demands)[:, None], len(inputs))
     values = list(inputs)
+    if len(demands) == 1:  # word by word, two and two
+        for low, high, selector in _gathering(tuple(demands[0]), len(inputs)):
+            operands = values[low], values[high], builder.constant(selector)
+            values.append(builder.step("byte_permute", operands))
+        return values[-1:]
+    network = find_network(np.array(demands)[:, None], len(inputs))
     for node in network.nodes:
         values.append(_permuted(builder, values[node.low], values[node.high], node.picks[0].tolist()))
     return [values[at] for at in network.outputs]
 
 
-def _gathered(
-    builder: ProgramBuilder, picks: Sequence[int], inputs: Sequence[Value], words: Sequence[int]
-) -> tuple[Value, dict[int, int]]:
-    """A word of all that is picked from these words, and the byte of it for each place of the picks."""
-    if len(words) == 1:
-        return inputs[words[0]], {at: byte % 4 for at, byte in enumerate(picks) if byte // 4 == words[0]}
-    half = len(words) // 2
-    (low, lows), (high, highs) = (
-        _gathered(builder, picks, inputs, part) for part in (words[:half], words[half:])
-    )
-    taken = lows | {at: byte + 4 for at, byte in highs.items()}
-    made = _permuted(builder, low, high, [taken.get(at, _ANY) for at in range(4)])
-    return made, {at: at for at in taken}
+@lru_cache(maxsize=256)
+def _gathering(picks: tuple[int, ...], inputs: int) -> tuple[tuple[int, int, int], ...]:
+    """Two words and a selector for each permute that gathers what is picked; results are numbered on.
+
+    The rows of a tile repeat a few patterns hundreds of times.
+    """
+    nodes: list[tuple[int, int, int]] = []
+
+    def gathered(words: range) -> tuple[int, dict[int, int]]:
+        """A word of all that is picked from these, and the byte of it for each place of the picks."""
+        if len(words) == 1:
+            return words[0], {at: byte % 4 for at, byte in enumerate(picks) if byte // 4 == words[0]}
+        half = len(words) // 2
+        (low, lows), (high, highs) = gathered(words[:half]), gathered(words[half:])
+        taken = lows | {at: byte + 4 for at, byte in highs.items()}
+        nodes.append((low, high, _selector(tuple([taken.get(at, _ANY) for at in range(4)]))))
+        return inputs + len(nodes) - 1, {at: at for at in taken}
+
+    gathered(range(inputs))
+    return tuple(nodes)
 
 
 def _of_two(picks: Sequence[int], low: int) -> list[int]:
