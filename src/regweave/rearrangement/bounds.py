@@ -17,10 +17,16 @@ holders, the sets that matter are the holders of each element.
 
 Elements are counted once per lane, in the narrower of their types on the two sides: they may be narrowed
 before they travel and copied on arrival. Both bounds are per lane of the warp and for the whole tile.
+
+*Selects and permutes.* Rounds bring words as they are, so whatever a destination register takes from several
+source registers, in all lanes together, has to be put together from them, before or after it travels. A
+select or a permute makes one word of two, which is at most one bit of information about where each of its
+elements was (Floyd, as in schedule/demands.py): a register that is fed evenly by eight others takes three.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +37,10 @@ from regweave.rearrangement.relation import Relation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_BYTE = 8
+# what sums of logarithms may be too large by
+_ROUNDING = 1e-6
 
 
 def one_hop_minimum(relation: Relation, *, local: bool = False) -> int:
@@ -55,6 +65,33 @@ def _taken(relation: Relation) -> NDArray[np.int64]:
         _, first = np.unique(owner * relation.destination.elements + table, return_index=True)
         pairs = pairs.ravel()[first]
     return np.bincount(pairs.ravel(), minlength=lanes * lanes).reshape(lanes, lanes)
+
+
+@lru_cache(maxsize=2)
+def least_merges(relation: Relation) -> int:
+    """Selects and permutes that no exchange in rounds undercuts; 0 where that is not known.
+
+    Which elements are packed into a word is free if all lanes do it alike: what lies first in its destination
+    word then says which word it is. Elsewhere words are packed in order.
+    """
+    size = relation.destination.element_type.per_register
+    once = relation.replicated is None and relation.destination.bijective
+    if not once or _bits(relation) < _BYTE or relation.items.shape[1] % size:
+        return 0
+    bits = _bits_of_sources(relation.items // size, size)
+    if relation.packing is not None and bits:
+        bits = min(bits, _bits_of_sources(relation.items[:, ::size], 1))
+    return math.ceil(bits - _ROUNDING)
+
+
+def _bits_of_sources(sources: NDArray[np.integer], size: int) -> float:
+    """The entropies of what feeds each `size` columns, summed up."""
+    lanes, columns = sources.shape
+    count = int(sources.max()) + 1
+    register = np.arange(columns) // size * count
+    counts = np.bincount((sources + register).ravel())
+    some, every = counts[counts > 0], lanes * size
+    return float((some * np.log2(every / some)).sum()) / every
 
 
 def lower_bound(relation: Relation) -> int:

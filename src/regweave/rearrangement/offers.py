@@ -1,15 +1,15 @@
 """What could carry a request out, each written as a program only when somebody needs it.
 
 A program of many registers takes longer to write than to rule out: a tf32 seam of 16 x 32 elements takes 16
-exchanges and 16 selects at least, and 14 instructions through shared memory. So every offer has bounds, costs
+exchanges and 16 selects at least, and 27 instructions through shared memory. So every offer has bounds, costs
 that none of its candidates can undercut, and who looks for the cheapest writes those that can still win:
 
     >>> [(offer.strategy, [bound(100).instructions for bound in offer.bounds]) for offer in offers.all]
-    [('identity', []), ('fold', [0]), ('swap', []), ('exchange', [32, 48, 48]), ..., ('shared', [11, 14])]
+    [('identity', []), ('fold', [0]), ..., ('exchange', [32, 32, 16, 48, 0]), ..., ('shared', [10, 27]), ...]
 
 What every way must do at least: convert every element once; bring a lane what it lacks, a word at a time;
-choose, for each register that lanes fill from different ones, which it is; and in shared memory store and
-load everything, 16 bytes at a time.
+choose, for each register that lanes fill from different ones, which it is, and put together what comes from
+several registers; and in shared memory store and load everything, 16 bytes at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regweave.rearrangement.bounds import one_hop_minimum
+from regweave.rearrangement.bounds import least_merges, one_hop_minimum
 from regweave.rearrangement.candidates import Candidate, identity_candidate
 from regweave.rearrangement.conditions import Conditions
 from regweave.rearrangement.cost import Cost
@@ -155,6 +155,7 @@ class Offers:
             lambda: (self._rounds[number].candidate,),
             (
                 lambda most: hops(),
+                lambda most: self._with_merges(hops()),
                 lambda most: converted(self._rounds[number].least()),
                 lambda most: converted(self._rounds[number].nearer()),
                 lambda most: self._rounds[number].last(),
@@ -236,6 +237,13 @@ class Offers:
             return self._least_steps
         hops, spread = one_hop_minimum(inside, local=direct), spreading_steps(inside, bits_together(inside))
         return replace(self._least_steps, exchanges=hops, selects=_choices(inside), logic=spread)
+
+    def _with_merges(self, hops: Cost) -> Cost:
+        """The same, with all that puts words together."""
+        inside = self._inside
+        if isinstance(inside, str):
+            return hops
+        return replace(hops, selects=max(hops.selects, least_merges(inside)))
 
     @cached_property
     def _least_steps(self) -> Cost:
