@@ -127,26 +127,26 @@ class _Check:
     def step(self, step: Step, known: dict[int, Value], parted: bool) -> str | None:
         """What is wrong with a step, or None; its results are then known."""
         name, operands, numbers, results, symbol = step
-        if operands and tuple([known.get(number) for number, _ in operands]) != operands:
-            unknown = next(operand for operand in operands if known.get(operand.number) != operand)
-            return f"uses {unknown}, which no earlier step defines"
+        for operand in operands:
+            found = known.get(operand[0])
+            if found is not operand and found != operand:
+                return f"uses {operand}, which no earlier step defines"
         expected = None if numbers or symbol else _PLAIN.get(name)
         if expected is None:
             known_types = self.types_of(step, parted)
             if isinstance(known_types, str):
                 return known_types
             expected = known_types
-        types = tuple([kind for _, kind in operands])
+        types = tuple([operand[1] for operand in operands])
         if types != expected[0]:
             return f"has operands of types {types}, not {expected[0]}"
-        defined = self.numbers
         for result in results:
             number = result[0]
-            if number in defined:
+            if number in self.numbers:
                 return f"defines {result} again"
-            defined.add(number)
+            self.numbers.add(number)
             known[number] = result
-        types = tuple([kind for _, kind in results])
+        types = tuple([result[1] for result in results])
         if types != expected[1]:
             return f"defines values of types {types}, not {expected[1]}"
         if name == "constant":

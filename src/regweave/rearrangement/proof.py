@@ -93,17 +93,26 @@ def run_on_all_lanes(program: Program, words: NDArray[np.uint32]) -> NDArray[np.
 
 def _patterns(source: Layout, destination: Layout, *, raw: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """What the slots of both sides hold, digit by digit: bits where all only moves, else numbers."""
-    tables = [layout.table.astype(np.int32, copy=False).view(np.uint32) for layout in (source, destination)]
+    tables = [np.ascontiguousarray(layout.table, "<u4") for layout in (source, destination)]
     if raw:  # whatever the bits mean on either side
         bits = min(_MOST_BITS, source.element_type.bits, destination.element_type.bits)
         # the least part of a word that digits lie in
         size = max(bits, _FEW_BITS)
         mask = (1 << bits) - 1
+        # of bits alone any that is set is one, wherever it stands
+        alone = source.element_type.bits == destination.element_type.bits == 1
         digits = range(0, max((source.elements - 1).bit_length(), 1), bits)
         for first in range(0, digits.stop, size):
-            parts = [(table >> np.uint32(first)).astype(f"u{size // 8}") for table in tables]
+            parts = [
+                np.ascontiguousarray(table.view(f"<u{size // 8}")[:, first // size :: 32 // size])
+                for table in tables
+            ]
             for shift in digits[first // bits : (first + size) // bits]:
-                yield tuple(part >> part.dtype.type(shift - first) & part.dtype.type(mask) for part in parts)
+                digit = parts[0].dtype.type(mask << shift - first)
+                if alone:
+                    yield tuple(part & digit for part in parts)
+                else:
+                    yield tuple((part & digit) >> part.dtype.type(shift - first) for part in parts)
         return
     numbers = _numbers(source.dtype, destination)
     patterns = [encode(numbers, layout.dtype) for layout in (source, destination)]

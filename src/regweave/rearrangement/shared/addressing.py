@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _LOOKUP, _LONG_LOOKUP = 3, 16
 #: Lanes up to which look-ups take few instructions.
 MOST_LANES = 64
+# tables of which it does not pay to look at a part first
+_FEW = 64
 _ROW = 128  # bytes that all banks hold side by side
 
 
@@ -168,6 +170,11 @@ def _one_by_one(
     given: NDArray[np.int32], alike: NDArray[np.int64] | None, most: int | None
 ) -> Addresses | None:
     """A value for all tables that differ by a constant, or by the xor of one."""
+    few = slice(len(given) // 4)
+    if most is not None and few.stop > _FEW and alike is not None:  # what takes too much does so soon
+        part = _one_by_one(given[few], alike[few], most)
+        if part is None:
+            return None
     kinds = range(len(given)) if alike is None else alike.tolist()
     starts = given[:, :1]
     moves, flips = given - starts, given ^ starts
@@ -249,10 +256,12 @@ def _linear(tables: NDArray[np.int32]) -> list[_Linear]:
     bits = threads.bit_length() - 1
     if threads != 1 << bits:
         return [_Linear([], False, False) for _ in tables]
-    sums = xors = np.zeros((len(tables), 1), dtype=tables.dtype)
+    sums, xors = np.zeros_like(tables), np.zeros_like(tables)
     for bit in range(bits):
-        one = tables[:, 1 << bit, None]
-        sums, xors = np.hstack([sums, sums + one]), np.hstack([xors, xors ^ one])
+        size = 1 << bit
+        one = tables[:, size, None]
+        np.add(sums[:, :size], one, out=sums[:, size : 2 * size])
+        np.bitwise_xor(xors[:, :size], one, out=xors[:, size : 2 * size])
     ones = tables[:, 1 << np.arange(bits)].tolist()
     fits = [(made == tables).all(axis=1).tolist() for made in (sums, xors)]
     return [_Linear(*each) for each in zip(ones, *fits, strict=True)]

@@ -191,5 +191,10 @@ class _Slots:
         row, bank = self.rows[:, some], self.places[:, some]
         if skew:
             turn = skew * row
-            bank = (bank + turn if kind == "turned" else bank ^ turn % self.banks) % self.banks
+            bank = self._wrapped(bank + turn if kind == "turned" else bank ^ self._wrapped(turn))
         return (row * self.banks + bank) * WORD + self.parts[:, some]
+
+    def _wrapped(self, banks: NDArray[Any]) -> NDArray[Any]:
+        """Banks counted on from the last to the first; a division takes longer than all else here."""
+        whole = self.banks & (self.banks - 1)
+        return banks % self.banks if whole else banks & (self.banks - 1)
