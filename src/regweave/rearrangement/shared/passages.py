@@ -56,6 +56,9 @@ class Passage:
     pieces: int = 1
     turned: Turned | None = None
     _found: list[Addresses] = field(default_factory=list, init=False, repr=False)
+    _counted: dict[tuple[int, bool, tuple[int, int]], int] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def said(self, **how: Any) -> Passage:
         """The same passage with more said about its elements: `pieces` or `turned`."""
@@ -99,12 +102,19 @@ class Passage:
 
         Registers stand in tuples of these sizes on the two sides.
         """
+        unit, packed = relation.destination.element_type.bits, relation.packing is not None
+        known = unit, packed, tuples
+        if known not in self._counted:
+            self._counted[known] = self._least(*known)
+        return self._counted[known]
+
+    def _least(self, unit: int, packed: bool, tuples: tuple[int, int]) -> int:
         count = len(self.stores.items) + len(self.loads.items)
-        sides, unit = [(self.loads, tuples[1])], relation.destination.element_type.bits
-        if relation.packing is None:
-            sides.append((self.stores, tuples[0]))
-        else:
+        sides = [(self.loads, tuples[1])]
+        if packed:
             count += conversions(len(self.stores.items), self.stores.bits, unit)
+        else:
+            sides.append((self.stores, tuples[0]))
         for side, size in sides:
             if side.rows is None:
                 count += part_work(np.array(side.items), side.bits, unit, size)

@@ -98,10 +98,11 @@ def own_passage(relation: Relation, machine: WarpMachine) -> Passage | None:
 def _promising(side: _Side, items: int, relation: Relation, machine: WarpMachine, access: str) -> bool:
     """Whether some width of accesses can move a few of the items without bank conflicts."""
     addresses = over_threads(side(slice(None, None, max(items // _SAMPLES, 1))), machine)
+    # the bits of addresses that are not the same in all threads
+    apart = int(np.bitwise_or.reduce(addresses ^ addresses[:1], axis=None))
     for bits in (width for width in machine.shared_access_bits if width >= _unit(relation)):
-        places = addresses % bits
-        if bool((places == places[:1]).all()):
-            begins = np.ascontiguousarray((addresses - places).T) // 8
+        if apart & (bits - 1) == 0:  # all begin at one place within what is moved
+            begins = np.ascontiguousarray((addresses - addresses[:1] % bits).T) // 8
             if conflict_free(begins, bits // 8, machine, access):
                 return True
     return False
