@@ -13,8 +13,10 @@ from regweave.rearrangement.exchange.fixed_moves import fixed_move
 from regweave.rearrangement.proof import prove
 from regweave.rearrangement.request import Request
 from regweave.rearrangement.steps.bit_maps import find_bit_map
+from regweave.rearrangement.steps.bit_steps import Columns, add_bits, exchange_bits, transposition
 from regweave.rearrangement.steps.search import find_walk
 from regweave.rearrangement.steps.stepwise import distinct, step_searches
+from regweave.rearrangement.subspaces import combined
 
 
 def candidates(source, destination, machine="sm_80", most=None):
@@ -162,6 +164,20 @@ def test_any_linear_relation(pair):
         for step in walk.steps:
             columns = step.applied(columns)
         assert columns == (goal.lanes, goal.parts, goal.registers)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [add_bits("shift", 7, 6, 0b0011), exchange_bits("swap", 7, 4, 6), transposition(7, 5)],
+    ids=lambda step: step.kind,
+)
+def test_sums_of_columns_stay_what_they_are(step):
+    columns = Columns((1, 2, 4, 8, 16), (32 ^ 1,), (64 ^ 2,))
+    masks = list(range(1 << 7))
+    after = step.applied(columns).all
+    assert after != columns.all
+    rewritten = step.rewritten(masks)
+    assert [combined(after, mask) for mask in rewritten] == [combined(columns.all, mask) for mask in masks]
 
 
 def test_fixed_moves_are_what_they_say():

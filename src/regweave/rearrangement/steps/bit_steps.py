@@ -19,11 +19,12 @@ leaner because the words that stay need not be chosen twice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from regweave.rearrangement.subspaces import combined
+from regweave.rearrangement.subspaces import combined, coordinates
 
 Kind = Literal["swap", "choose", "shift", "gather", "permute", "lanes", "transpose", "rename"]
 
@@ -60,7 +61,28 @@ class BitStep:
     def applied(self, columns: Columns) -> Columns:
         """The columns after the step."""
         old = columns.all
-        return columns.with_all([combined(old, image) for image in self.images])
+        new = list(old)
+        for bit, image in self._changed:
+            new[bit] = combined(old, image)
+        return columns.with_all(new)
+
+    def rewritten(self, masks: Sequence[int]) -> list[int]:
+        """Sums of the columns before the step, each a mask of them, as sums of the columns after it."""
+        changed = self._changed
+        if len(changed) == 1:  # other columns were added to one: where that is summed up they go again
+            ((target, image),) = changed
+            added = image ^ 1 << target
+            return [mask ^ added if mask >> target & 1 else mask for mask in masks]
+        if len(changed) == 2 and changed[0][1] == 1 << changed[1][0] and changed[1][1] == 1 << changed[0][0]:
+            both = changed[0][1] | changed[1][1]
+            return [mask ^ both if 0 < mask & both < both else mask for mask in masks]
+        inverse = coordinates(self.images)
+        return [combined(inverse, mask) for mask in masks]
+
+    @cached_property
+    def _changed(self) -> tuple[tuple[int, int], ...]:
+        """The bits whose columns change, with their images."""
+        return tuple((bit, image) for bit, image in enumerate(self.images) if image != 1 << bit)
 
 
 @lru_cache(maxsize=4096)

@@ -15,28 +15,30 @@ The walks are searched in the order of their cost (Dijkstra): the first that arr
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, permutations
 from threading import Lock
+from typing import NamedTuple
 
 from regweave.machines.gpu import StepCosts, WarpMachine
 from regweave.rearrangement.steps.bit_maps import BitMap
 from regweave.rearrangement.steps.bit_steps import (
     BitStep,
     Columns,
+    Kind,
     add_bits,
     exchange_bits,
     transposition,
 )
-from regweave.rearrangement.subspaces import Span, combined, coordinates, reduced
+from regweave.rearrangement.subspaces import combined, coordinates
 
 _MOST_VISITS = 200
 # lane bits whose exchange with a register bit is an instruction, on machines that have it
 _SWAPS = {4: "permlane16_swap", 5: "permlane32_swap"}
 # shuffles, selects and byte permutes for every two words
-_INSTRUCTIONS = {
+_INSTRUCTIONS: dict[Kind, tuple[int, int, int]] = {
     "swap": (1, 3, 0),
     "choose": (0, 2, 0),
     "shift": (1, 0, 0),
@@ -76,14 +78,21 @@ def _walks(goal: BitMap, packed: bool, costs: StepCosts, exchanges: frozenset[st
     return _Walks(_Search(goal, costs, exchanges, fused), _starts(goal, packed))
 
 
+class _Place(NamedTuple):
+    """Where a walk has come to: its columns, and of which of them (masks) the goal's are sums, once known."""
+
+    columns: Columns
+    wanted: Sequence[int] = ()
+
+
 class _Walks:
     """Walks in the order of their cost, as far as somebody has asked: the search goes on where it stopped."""
 
     def __init__(self, search: _Search, starts: list[Columns]) -> None:
         self._search, self._number, self._visits = search, count(), 0
-        # the columns before the last steps, which are taken when their turn comes
-        self._heap: list[tuple[int, int, Columns, Walk, tuple[BitStep, ...]]]
-        self._heap = [(0, next(self._number), start, Walk(start, ()), ()) for start in starts]
+        # the place before the last steps, which are taken when their turn comes
+        self._heap: list[tuple[int, int, _Place, Walk, tuple[BitStep, ...]]]
+        self._heap = [(0, next(self._number), _Place(start), Walk(start, ()), ()) for start in starts]
         self._seen: set[object] = set()
         self._found: Walk | None = None
         self._one_at_a_time = Lock()
@@ -99,21 +108,25 @@ class _Walks:
 
     def _visit(self) -> None:
         search = self._search
-        cost, _, columns, walk, last = heapq.heappop(self._heap)
+        cost, _, (columns, wanted), walk, last = heapq.heappop(self._heap)
         self._visits += 1
+        wanted = wanted or search.wanted(columns)
         for step in last:
-            columns = step.applied(columns)
-        key = columns.lanes, columns.parts, reduced(columns.registers)
+            columns, wanted = step.applied(columns), step.rewritten(wanted)
+        # the shares of lane and part columns in all others say which space the register columns span
+        shares = tuple(mask & ~search.register_mask for mask in wanted)
+        key = columns.lanes, columns.parts, shares
         if key in self._seen:
             return
         self._seen.add(key)
         walk = Walk(walk.start, (*walk.steps, *last))
-        if search.arrived(columns):
+        if key == search.arrived:
             self._found = Walk(walk.start, (*walk.steps, *search.ending(columns)), cost // _INSTRUCTION)
             return
-        for steps in search.ways(columns):
+        place = _Place(columns, wanted)
+        for steps in search.ways(wanted):
             total = cost + sum(map(search.cost, steps))
-            heapq.heappush(self._heap, (total, next(self._number), columns, walk, steps))
+            heapq.heappush(self._heap, (total, next(self._number), place, walk, steps))
 
 
 def _starts(goal: BitMap, packed: bool) -> list[Columns]:
@@ -127,32 +140,36 @@ def _starts(goal: BitMap, packed: bool) -> list[Columns]:
     ]
 
 
+def _cost(kind: Kind, counts: tuple[int, int, int], costs: StepCosts) -> int:
+    shuffles, selects, permutes = counts
+    slots = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
+    return sum(counts) * _INSTRUCTION + slots + (kind != "rename") * 16
+
+
 class _Search:
     def __init__(self, goal: BitMap, costs: StepCosts, exchanges: frozenset[str], fused: bool) -> None:
-        self.goal, self.costs, self.size = goal, costs, goal.bits
+        self.goal, self.size = goal, goal.bits
+        self.costs = {kind: _cost(kind, counts, costs) for kind, counts in _INSTRUCTIONS.items()}
+        self.fused_swap = _cost("swap", _FUSED_SWAP, costs)
         self.lane_mask = (1 << len(goal.lanes)) - 1
         self.part_mask = ((1 << len(goal.parts)) - 1) << len(goal.lanes)
         self.register_mask = (1 << self.size) - 1 & ~self.lane_mask & ~self.part_mask
         self.first_register = len(goal.lanes) + len(goal.parts)
+        # the lane and part columns and their shares in all of the goal's, where only registers need renaming
+        shares = (1 << bit if bit < self.first_register else 0 for bit in range(self.size))
+        self.arrived = goal.lanes, goal.parts, tuple(shares)
         self.fused = {bit for bit, name in _SWAPS.items() if fused and name in exchanges}
         self.transposes = fused and "movmatrix" in exchanges and len(goal.lanes) == 5 and bool(goal.parts)
 
     def cost(self, step: BitStep) -> int:
         """Instructions first, issue slots among equals; a few more steps count as much as one instruction."""
-        costs = self.costs
-        shuffles, selects, permutes = _INSTRUCTIONS[step.kind]
-        if step.kind == "swap" and step.bits[0] in self.fused:
-            shuffles, selects, permutes = _FUSED_SWAP
-        slots = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
-        return (shuffles + selects + permutes) * _INSTRUCTION + slots + (step.kind != "rename") * 16
+        fused = step.kind == "swap" and step.bits[0] in self.fused
+        return self.fused_swap if fused else self.costs[step.kind]
 
-    def arrived(self, columns: Columns) -> bool:
-        """Whether only registers need to be renamed."""
-        goal = self.goal
-        span = Span(columns.registers)
-        return (columns.lanes, columns.parts) == (goal.lanes, goal.parts) and all(
-            column in span for column in goal.registers
-        )
+    def wanted(self, columns: Columns) -> list[int]:
+        """Of which of these columns (masks) those of the goal are sums."""
+        inverse, goal = coordinates(columns.all), self.goal
+        return [combined(inverse, column) for column in (*goal.lanes, *goal.parts, *goal.registers)]
 
     def ending(self, columns: Columns) -> tuple[BitStep, ...]:
         """The renaming that makes the register columns those of the goal."""
@@ -162,15 +179,13 @@ class _Search:
         step = BitStep("rename", tuple(images))
         return (step,) if any(image != 1 << bit for bit, image in enumerate(images)) else ()
 
-    def ways(self, columns: Columns) -> Iterator[tuple[BitStep, ...]]:
-        """The steps that bring one of the columns nearer to the goal."""
-        inverse = tuple(coordinates(columns.all))
-        wanted = [combined(inverse, column) for column in (*self.goal.lanes, *self.goal.parts)]
-        for bit, mask in enumerate(wanted):
+    def ways(self, wanted: Sequence[int]) -> Iterator[tuple[BitStep, ...]]:
+        """The steps that bring one of the columns nearer to the goal, which is made of these sums of them."""
+        for bit, mask in enumerate(wanted[: self.first_register]):
             if mask != 1 << bit:
                 yield from self._lane(bit, mask) if bit < len(self.goal.lanes) else self._part(bit, mask)
-        for column in self.goal.registers:
-            yield from self._register(combined(inverse, column))
+        for mask in wanted[self.first_register :]:
+            yield from self._register(mask)
         lanes = wanted[: len(self.goal.lanes)]
         if not any(mask & ~self.lane_mask for mask in lanes) and any(
             m != 1 << b for b, m in enumerate(lanes)
