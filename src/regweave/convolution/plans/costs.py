@@ -36,8 +36,6 @@ _LOAD, _UNROLLED_LOAD, _APART, _FURTHER, _GATHERED, _BORDER = 0.7, 1.8, 5.0, 1.0
 _LOOP, _TILE, _RESULT = 1.0, 4.0, 2.2
 #: A result takes more where planes of more filters than these are a multiple of a page long.
 _FAR_RESULT, _STORE_WAYS = 6.0, 8
-#: What each register beyond some costs where a compiler allocates them.
-_CROWDED = 0.016
 #: A cache keeps so many lines that begin at the same place of a page; cycles to get one back.
 _WAYS, _PAGE, _EVICTED = 8, 4096, 1.7
 #: Of rows of channels that follow one another so many count.
@@ -99,7 +97,9 @@ def _vector_efficiency(plan: ConvPlan) -> float:
     cycles += _EVICTED * max(0, rows - room)
     streams = min(deep, _MOST_DEEP) * held + oy * oc
     cycles += core.late * ox * max(0, streams - core.streams)
-    cycles *= 1 + _CROWDED * max(0, plan.registers.needed - core.uncrowded)
+    # a weight that several rows meet stays in a register, where it is no operand
+    taken = plan.registers.needed + (oc if core.weight_cost and oy > 1 else 0)
+    cycles *= 1 + core.crowded * max(0, taken - core.uncrowded)
     return deep * products * taps / cycles
 
 

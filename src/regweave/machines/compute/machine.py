@@ -23,7 +23,8 @@ class VectorCore:
 
     `in_flight` are begun until the first one's sum can be added to. `weight_cost` could be done instead of
     reading a weight (0 where it is an operand in memory). Of `streams` rows the next lines are fetched in
-    time, for one more `late` could be done. Up to `uncrowded` registers a compiler finds its way.
+    time, for one more `late` could be done. Up to `uncrowded` registers a compiler finds its way; each
+    further one makes a tile longer by the share `crowded`.
 
     Sources: `regweave bench conv --opencl --sweep` on a Zen 4 (the defaults) and a Zen 3.
     """
@@ -33,6 +34,7 @@ class VectorCore:
     streams: int = 18
     late: float = 19.0
     uncrowded: int = 19
+    crowded: float = 0.016
 
 
 @frozen

@@ -16,7 +16,7 @@ _CHIP = "two cores of a server processor"
 
 _AVX512_CORE = VectorCore()
 #: Two multiply-adds a cycle, no weights as operands, 16 registers.
-_AVX2_CORE = VectorCore(in_flight=8.0, weight_cost=0.4, streams=12, late=12.0, uncrowded=12)
+_AVX2_CORE = VectorCore(in_flight=8.0, weight_cost=0.4, streams=12, late=12.0, uncrowded=16, crowded=0.05)
 
 
 def _processor(
