@@ -18,10 +18,10 @@ holders, the sets that matter are the holders of each element.
 Elements are counted once per lane, in the narrower of their types on the two sides: they may be narrowed
 before they travel and copied on arrival. Both bounds are per lane of the warp and for the whole tile.
 
-*Selects and permutes.* Rounds bring words as they are, so whatever a destination register takes from several
-source registers, in all lanes together, has to be put together from them, before or after it travels. A
-select or a permute makes one word of two, which is at most one bit of information about where each of its
-elements was (Floyd, as in schedule/demands.py): a register that is fed evenly by eight others takes three.
+*Selects and permutes.* Shuffles bring words as they are, so whatever a destination register takes from
+several source registers, in all lanes together, has to be put together from them, before or after it
+travels. A select or a permute makes one word of two, which is at most one bit of information about where each
+of its elements was (Floyd, as in schedule/demands.py): a register fed evenly by eight others takes three.
 """
 
 from __future__ import annotations
@@ -67,31 +67,37 @@ def _taken(relation: Relation) -> NDArray[np.int64]:
     return np.bincount(pairs.ravel(), minlength=lanes * lanes).reshape(lanes, lanes)
 
 
-@lru_cache(maxsize=2)
-def least_merges(relation: Relation) -> int:
-    """Selects and permutes that no exchange in rounds undercuts; 0 where that is not known.
+@lru_cache(maxsize=4)
+def least_merges(relation: Relation, *, any_packing: bool = False) -> int:
+    """Selects and permutes that no sequence of shuffles undercuts; 0 where that is not known.
 
-    Which elements are packed into a word is free if all lanes do it alike: what lies first in its destination
-    word then says which word it is. Elsewhere words are packed in order.
+    Elements that are packed are in words in order, or as all lanes want them: what lies first in a word of
+    the destination then says which word it is. With `any_packing` they may be packed otherwise, if all lanes
+    do it alike: then who knows the word knows an element up to the places of a word.
     """
     size = relation.destination.element_type.per_register
     once = relation.replicated is None and relation.destination.bijective
     if not once or _bits(relation) < _BYTE or relation.items.shape[1] % size:
         return 0
-    bits = _bits_of_sources(relation.items // size, size)
+    bits = _entropies(relation.items // size, size).sum()
     if relation.packing is not None and bits:
-        bits = min(bits, _bits_of_sources(relation.items[:, ::size], 1))
+        if any_packing:
+            packed = np.maximum(_entropies(relation.items, size) - math.log2(size), 0)
+        else:
+            packed = _entropies(relation.items[:, ::size], 1)
+        bits = min(bits, packed.sum())
     return math.ceil(bits - _ROUNDING)
 
 
-def _bits_of_sources(sources: NDArray[np.integer], size: int) -> float:
-    """The entropies of what feeds each `size` columns, summed up."""
+def _entropies(sources: NDArray[np.integer], size: int) -> NDArray[np.float64]:
+    """The bits that it takes to say of which source an element of each `size` columns is."""
     lanes, columns = sources.shape
-    count = int(sources.max()) + 1
-    register = np.arange(columns) // size * count
-    counts = np.bincount((sources + register).ravel())
-    some, every = counts[counts > 0], lanes * size
-    return float((some * np.log2(every / some)).sum()) / every
+    count, every = int(sources.max()) + 1, lanes * size
+    register = np.arange(columns) // size
+    counts = np.bincount((sources + register * count).ravel(), minlength=columns // size * count)
+    number = np.flatnonzero(counts)
+    some = counts[number]
+    return np.bincount(number // count, some * np.log2(every / some)) / every
 
 
 def lower_bound(relation: Relation) -> int:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ACCESS_BITS, _WORD_BITS = 128, 32
+_LANE_SWAPS = {"permlane16_swap", "permlane32_swap"}
 # instructions of what does not apply
 _ENDLESS = 1 << 40
 # barriers of shared memory's forms, at least
@@ -155,7 +156,7 @@ class Offers:
             lambda: (self._rounds[number].candidate,),
             (
                 lambda most: hops(),
-                lambda most: self._with_merges(hops()),
+                lambda most: self._with_merges(hops(), any_packing=False),
                 lambda most: converted(self._rounds[number].least()),
                 lambda most: converted(self._rounds[number].nearer()),
                 lambda most: self._rounds[number].last(),
@@ -177,11 +178,22 @@ class Offers:
         return () if way is None else way.candidates
 
     def _in_steps(self, number: int, listed: Callable[[], tuple[Candidate, ...]]) -> Offer:
+        def merged() -> Cost:
+            least = self._least_steps
+            # a swap of lanes puts words together too
+            if number == 0 and not _LANE_SWAPS.isdisjoint(self._request.machine.exchanges):
+                return least
+            return self._with_merges(least, any_packing=True)
+
         return Offer(
             "exchange",
             ("steps",),
             lambda: self._written_steps(number),
-            (lambda most: self._least_steps, lambda most: self._least_way(number, most)),
+            (
+                lambda most: self._least_steps,
+                lambda most: merged(),
+                lambda most: self._least_way(number, most),
+            ),
             listed,
         )
 
@@ -238,12 +250,12 @@ class Offers:
         hops, spread = one_hop_minimum(inside, local=direct), spreading_steps(inside, bits_together(inside))
         return replace(self._least_steps, exchanges=hops, selects=_choices(inside), logic=spread)
 
-    def _with_merges(self, hops: Cost) -> Cost:
+    def _with_merges(self, cost: Cost, *, any_packing: bool) -> Cost:
         """The same, with all that puts words together."""
         inside = self._inside
         if isinstance(inside, str):
-            return hops
-        return replace(hops, selects=max(hops.selects, least_merges(inside)))
+            return cost
+        return replace(cost, selects=max(cost.selects, least_merges(inside, any_packing=any_packing)))
 
     @cached_property
     def _least_steps(self) -> Cost:
