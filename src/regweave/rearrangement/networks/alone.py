@@ -18,7 +18,7 @@ from operator import or_
 from typing import TypeAlias
 
 from regweave.rearrangement.networks.network import ANY
-from regweave.rearrangement.networks.splits import best_of, sides_of, words_used
+from regweave.rearrangement.networks.splits import best_of, gathering, joined, sides_of
 
 # two words, and which piece of both is taken for each place
 _Node: TypeAlias = "tuple[int, int, tuple[int, ...]]"
@@ -59,11 +59,7 @@ class _Search:
             bins, home = best.fill(number, demands)
             found = self.solve(members, bins)
             made.append({output: found[place] for output, place in home.items()})
-        outputs = []
-        for output, demand in enumerate(demands):
-            parts = [side[output] for side in made if output in side] or [words[0]]
-            outputs.append(parts[0] if len(parts) == 1 else self.node(parts[0], parts[1], demand))
-        return outputs
+        return joined(made, words[0], demands, self.node)
 
     def node(self, low: int, high: int, demand: Sequence[int]) -> int:
         """The word made of two others that holds what is demanded; one of them, if it does already."""
@@ -118,12 +114,8 @@ class _Split:
     @cached_property
     def score(self) -> int:
         """An estimate of the nodes that it takes: those that join both sides, and those of each side."""
-        lowest = ((1 << self._size * self._inputs) - 1) // ((1 << self._size) - 1)
-        return self.nodes + sum(
-            max(words_used(held, self._size, lowest) - 1, 0).bit_length()
-            for _, words in self._packed
-            for held in words
-        )
+        held = [pieces for _, words in self._packed for pieces in words]
+        return self.nodes + gathering(held, self._size, self._inputs)
 
     def fill(self, number: int, demands: Sequence[Sequence[int]]) -> tuple[list[list[int]], dict[int, int]]:
         """What the intermediate words of one side hold, and the number of each output's word."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from regweave.rearrangement.networks.alone import find_alone
 from regweave.rearrangement.networks.network import ANY, Network, Node
-from regweave.rearrangement.networks.splits import Split, best_split, masks_of
+from regweave.rearrangement.networks.splits import Split, best_split, joined, masks_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,11 +97,7 @@ class _Search:
             bins, home = best.fill(number, demands, self._first)
             found = self.solve(members, bins)
             made.append({output: found[place] for output, place in home.items()})
-        outputs = []
-        for output, demand in enumerate(demands):
-            parts = [side[output] for side in made if output in side] or [words[0]]
-            outputs.append(parts[0] if len(parts) == 1 else self.node(parts[0], parts[1], demand))
-        return outputs
+        return joined(made, words[0], demands, self.node)
 
     def node(self, low: int, high: int, demand: NDArray[np.int64]) -> int:
         """The word made of two others that holds what is demanded; one of them, if it does already."""

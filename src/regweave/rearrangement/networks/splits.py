@@ -8,10 +8,10 @@ outputs as find room: no lane may need more pieces of one than it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from regweave.rearrangement.networks.network import ANY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_Demand = TypeVar("_Demand")
 _MOST = np.iinfo(np.int64).max
 # words that are halved in more ways than by one bit of their number
 _FEW = 8
@@ -79,12 +80,8 @@ class Split:
     @cached_property
     def score(self) -> int:
         """An estimate of the nodes that it takes: those that join both sides, and those of each side."""
-        lowest = ((1 << self._size * self._inputs) - 1) // ((1 << self._size) - 1)
-        return self.nodes + sum(
-            max(words_used(held, self._size, lowest) - 1, 0).bit_length()
-            for _, words in self._packed
-            for held in words
-        )
+        held = [pieces for _, words in self._packed for pieces in words]
+        return self.nodes + gathering(held, self._size, self._inputs)
 
     def fill(
         self, number: int, demands: NDArray[np.int64], first: str
@@ -113,13 +110,33 @@ class Split:
         return held, dict(zip(home, places, strict=True))
 
 
-def words_used(pieces: int, size: int, lowest: int) -> int:
+def gathering(held: Sequence[int], size: int, inputs: int) -> int:
+    """An estimate of the nodes that gather what words hold: pieces of inputs, a bit each."""
+    lowest = ((1 << size * inputs) - 1) // ((1 << size) - 1)
+    return sum([max(_words_used(pieces, size, lowest) - 1, 0).bit_length() for pieces in held])
+
+
+def _words_used(pieces: int, size: int, lowest: int) -> int:
     """Of how many words these are pieces; `lowest` are the first pieces of all words."""
     apart = size
     while apart > 1:  # the lowest of a word's bits says whether any is set
         apart //= 2
         pieces |= pieces >> apart
     return (pieces & lowest).bit_count()
+
+
+def joined(
+    made: Sequence[Mapping[int, int]],
+    any_word: int,
+    demands: Iterable[_Demand],
+    node: Callable[[int, int, _Demand], int],
+) -> list[int]:
+    """The words of the outputs from those that both sides `made` for them: one, or the `node` of two."""
+    outputs = []
+    for output, demand in enumerate(demands):
+        parts = [side[output] for side in made if output in side] or [any_word]
+        outputs.append(parts[0] if len(parts) == 1 else node(parts[0], parts[1], demand))
+    return outputs
 
 
 def best_of(nodes: Sequence[int], score: Callable[[int], int]) -> int:
